@@ -35,6 +35,7 @@
 #include "cm/nodes/hung.h"
 #include "cm/nodes/metrics.h"
 #include "cm/nodes/provision.h"
+#include "cm/nodes/tables.h"
 #include "cm/state/events.h"
 #include "net/supervisor.h"
 #include "cm/state/listen.h"
@@ -214,6 +215,7 @@ static void close_all(struct mfs_cm *cm)
 {
     mfs_shutdown_fini(cm);
     mfs_checkpoint_fini(cm);
+    mfs_tables_end(cm);
     mfs_listener_destroy(cm->listener);
     mfs_quorum_fini(cm);
     mfs_handover_fini(cm); /* requests that were open have failed by now */

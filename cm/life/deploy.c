@@ -22,6 +22,7 @@
 #include "cm/life/shutdown.h"
 #include "cm/nodes/failure.h"
 #include "cm/nodes/provision.h"
+#include "cm/nodes/tables.h"
 #include "cm/partitions/replicas.h"
 #include "cm/state/spec.h"
 #include "net/supervisor.h"
@@ -184,10 +185,13 @@ static void table_held(void *arg, const struct mfs_err *err, const void *reply)
 
 static void push_all(struct mfs_cm *cm)
 {
-    struct mfs_msg_table m = {cm->state.table};
+    for (uint32_t i = 0; i < cm->state.nnodes && cm->step == MFS_STEP_TABLE; i++) {
+        struct mfs_node *n = cm->nodes[i];
+        int rc = n->conn ? mfs_tables_ask(n, TABLE_TIME, table_held, n) : -ENOTCONN;
 
-    for (uint32_t i = 0; i < cm->state.nnodes && cm->step == MFS_STEP_TABLE; i++)
-        request(cm->nodes[i], MFS_MSG_TABLE, &m, TABLE_TIME, table_held);
+        if (rc)
+            mfs_deploy_fail(cm, n, rc, "cannot send the table: %s", strerror(-rc));
+    }
 }
 
 static void mounted(void *arg, const struct mfs_err *err, const void *reply)
@@ -394,8 +398,6 @@ static void pushed(void *arg, const struct mfs_err *err, const void *reply)
 
 void mfs_deploy_push(struct mfs_cm *cm, struct mfs_node *n)
 {
-    struct mfs_msg_table m = {cm->state.table};
-
-    if (n->conn && m.table)
-        mfs_node_ask(n, MFS_MSG_TABLE, &m, TABLE_TIME, pushed, n);
+    if (n->conn && cm->state.table)
+        mfs_tables_ask(n, TABLE_TIME, pushed, n);
 }

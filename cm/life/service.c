@@ -131,6 +131,7 @@ static void on_join(struct mfs_conn *c, uint64_t id, const void *body, void *arg
     n->conn = c;
     n->record->leave_by = 0; /* if it still holds, it says so */
     mfs_conn_set_data(c, n);
+    n->sent = m->epoch;
     mfs_copies_joined(n, m);
     mfs_quorum_joined(n, m);
     is_back(n);

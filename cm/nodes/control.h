@@ -39,6 +39,7 @@ struct mfs_quorum;
 struct mfs_replicas;
 struct mfs_scale;
 struct mfs_shutdown;
+struct mfs_tables;
 
 /* Of a start, and of a node that comes later. */
 enum mfs_cm_step { MFS_STEP_JOIN, MFS_STEP_ASSIGN, MFS_STEP_TABLE, MFS_STEP_MOUNT, MFS_STEP_DONE };
@@ -73,6 +74,7 @@ struct mfs_node {
     int64_t last_contact;       /* when its last message came that tells of its state */
     int64_t begun;              /* when its lm was last started, or killed as hung; 0: never */
     int64_t lost_at;            /* when an answer last named it as lost (trust.h) */
+    uint64_t sent;              /* epoch of the newest table on this connection; 0: none */
     uint64_t has;               /* epoch of the newest table that it and its clients have */
     int64_t over_since;         /* it holds more than it may (with replicas only); 0: it does not */
     int64_t relieved_at;        /* when it was last rid of a replica because of that */
@@ -91,6 +93,7 @@ struct mfs_node {
 /* A client that is connected to cm itself. */
 struct mfs_cm_subscriber {
     struct mfs_conn *conn;
+    uint64_t sent; /* epoch of the newest table that it was sent, or said it has; 0: none */
     struct mfs_cm_subscriber *next;
 };
 
@@ -129,6 +132,7 @@ struct mfs_cm {
     uint64_t *part_bytes;    /* state.nparts: what each holds, as reported */
     struct mfs_scale *scale; /* the change under way, NULL: none; see scale.h */
 
+    struct mfs_tables *tables;   /* sends the table; see tables.h */
     struct mfs_copies *copies;   /* NULL: the nodes have none; see copies.h */
     struct mfs_quorum *quorum;   /* likewise; see quorum.h */
     struct mfs_timer *following; /* likewise: those that are not connected are told; follow.h */

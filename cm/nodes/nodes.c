@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cm/nodes/subscribers.h"
+#include "cm/nodes/tables.h"
 
 struct mfs_node *mfs_nodes_find(const struct mfs_cm *cm, uint32_t id)
 {
@@ -45,7 +46,7 @@ int mfs_nodes_init(struct mfs_cm *cm)
 {
     cm->nodes = calloc(cm->state.nnodes, sizeof *cm->nodes);
     cm->part_bytes = calloc(cm->state.nparts, sizeof *cm->part_bytes);
-    if (!cm->nodes || !cm->part_bytes)
+    if (!cm->nodes || !cm->part_bytes || mfs_tables_init(cm))
         return -ENOMEM;
     for (uint32_t i = 0; i < cm->state.nnodes; i++) {
         cm->nodes[i] = make(cm);
@@ -97,6 +98,7 @@ void mfs_nodes_remove(struct mfs_cm *cm, struct mfs_node *n)
 
 void mfs_nodes_fini(struct mfs_cm *cm)
 {
+    mfs_tables_fini(cm);
     mfs_subscribers_fini(cm);
     for (uint32_t i = 0; cm->nodes && i < cm->state.nnodes; i++)
         free(cm->nodes[i]);

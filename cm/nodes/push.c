@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "cm/nodes/quorum.h"
 #include "cm/state/events.h"
+#include "cm/nodes/tables.h"
 #include "cm/nodes/trust.h"
 #include "proto/times.h"
 
@@ -71,8 +71,7 @@ static void answered(void *arg, const struct mfs_err *err, const void *reply)
     settle(p);
 }
 
-static void send_to(struct push *p, struct mfs_conn *c, struct mfs_node *node,
-                    const struct mfs_msg_table *m)
+static void send_to(struct push *p, struct mfs_node *node, struct mfs_cm_subscriber *client)
 {
     const char *name = node ? node->record->name : "client";
     struct target *t = malloc(sizeof *t);
@@ -83,8 +82,8 @@ static void send_to(struct push *p, struct mfs_conn *c, struct mfs_node *node,
         t->node = node;
         memccpy(t->name, name, '\0', sizeof t->name - 1);
         t->name[sizeof t->name - 1] = '\0';
-        rc = node ? mfs_node_ask(node, MFS_MSG_TABLE, m, PUSH_TIME, answered, t)
-                  : mfs_client_ask(p->cm, c, MFS_MSG_TABLE, m, PUSH_TIME, answered, t);
+        rc = node ? mfs_tables_ask(node, PUSH_TIME, answered, t)
+                  : mfs_tables_ask_client(p->cm, client, PUSH_TIME, answered, t);
     }
     if (!rc) {
         p->pending++;
@@ -99,19 +98,18 @@ static void send_to(struct push *p, struct mfs_conn *c, struct mfs_node *node,
 int mfs_push_table(struct mfs_cm *cm, void (*done)(void *arg, int64_t took, uint32_t missing),
                    void *arg)
 {
-    struct mfs_msg_table m = {cm->state.table};
     struct push *p = malloc(sizeof *p);
     int rc;
 
     if (!p)
         return -ENOMEM;
-    *p = (struct push){.cm = cm, .epoch = m.table->epoch, .done = done, .arg = arg};
+    *p = (struct push){.cm = cm, .epoch = cm->state.table->epoch, .done = done, .arg = arg};
     p->began = p->last = mfs_clock_mono();
     for (uint32_t i = 0; i < cm->state.nnodes; i++)
         if (cm->nodes[i]->conn)
-            send_to(p, cm->nodes[i]->conn, cm->nodes[i], &m);
+            send_to(p, cm->nodes[i], NULL);
     for (struct mfs_cm_subscriber *s = cm->subscribers; s; s = s->next)
-        send_to(p, s->conn, NULL, &m);
+        send_to(p, NULL, s);
     rc = p->pending ? 0 : mfs_loop_post(cm->loop, settle_at_once, p);
     if (rc)
         free(p);

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "cm/nodes/quorum.h"
+#include "cm/nodes/tables.h"
 
 static void subscriber_has(void *arg, const struct mfs_err *err, const void *reply)
 {
@@ -27,12 +27,12 @@ void mfs_subscribers_on_hello(struct mfs_conn *c, uint64_t id, const void *body,
 {
     const struct mfs_msg_client_hello *m = body;
     struct mfs_cm *cm = arg;
-    struct mfs_msg_table t = {cm->state.table};
+    const struct mfs_table *table = cm->state.table;
     struct mfs_cm_subscriber *s;
 
-    if (m->version != MFS_PROTOCOL_VERSION || !t.table) {
-        mfs_conn_fail(c, id, t.table ? -EPROTO : -EAGAIN, "%s",
-                      t.table ? "another protocol version" : "the deployment is being started");
+    if (m->version != MFS_PROTOCOL_VERSION || !table) {
+        mfs_conn_fail(c, id, table ? -EPROTO : -EAGAIN, "%s",
+                      table ? "another protocol version" : "the deployment is being started");
         return;
     }
     if (is_subscriber(cm, c)) {
@@ -48,8 +48,9 @@ void mfs_subscribers_on_hello(struct mfs_conn *c, uint64_t id, const void *body,
     s->next = cm->subscribers;
     cm->subscribers = s;
     mfs_conn_reply(c, MFS_MSG_CLIENT_HELLO, id, NULL);
-    if (m->epoch < t.table->epoch)
-        mfs_client_ask(cm, c, MFS_MSG_TABLE, &t, 10 * MFS_SEC, subscriber_has, NULL);
+    s->sent = m->epoch;
+    if (m->epoch < table->epoch)
+        mfs_tables_ask_client(cm, s, 10 * MFS_SEC, subscriber_has, NULL);
 }
 
 void mfs_subscribers_on_ready(struct mfs_conn *c, uint64_t id, const void *body, void *arg)

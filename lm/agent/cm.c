@@ -245,8 +245,6 @@ static void table_pushed(void *arg, const struct mfs_err *err)
 
 static int check_table(const struct mfs_agent *a, const struct mfs_table *t, struct mfs_err *err)
 {
-    if (!t || mfs_table_check(t))
-        return mfs_err_set(err, -EINVAL, "not a valid table");
     if (strcmp(t->name, a->opts.name) || (a->nparts && t->nparts != a->nparts))
         return mfs_err_set(err, -EINVAL, "a table of another deployment");
     return 0;
@@ -262,7 +260,7 @@ static void take_table(struct mfs_agent *a, struct mfs_table *t, struct later *l
     l->epoch = t->epoch;
     mfs_metric_add(a->figures, MFS_AGENT_TABLES, 0, 1);
     mfs_agent_traffic_table(a);
-    rc = mfs_clients_push(a->clients, t, table_pushed, l);
+    rc = mfs_clients_push(a->clients, t, old, table_pushed, l);
     free(old);
     mfs_info(AREA, "table %llu", (unsigned long long)t->epoch);
     mfs_agent_save(a);
@@ -279,24 +277,24 @@ static void handle_table(struct mfs_conn *conn, uint64_t id, const void *body, v
     struct mfs_err err = {0};
     struct mfs_table *t;
     struct later *l;
+    int rc = mfs_table_of_message(m, a->table, &t, &err);
 
-    if (check_table(a, m->table, &err)) {
-        mfs_agent_refuse(a, conn, id, err.code, err.msg);
+    if (!rc && t)
+        rc = check_table(a, t, &err);
+    if (rc) {
+        mfs_agent_refuse(a, conn, id, rc, err.msg);
+        free(t);
         return;
     }
-    if (a->table && m->table->epoch <= a->table->epoch) {
+    if (!t) {
         mfs_conn_reply(conn, MFS_MSG_TABLE, id, &(struct mfs_msg_epoch){a->table->epoch});
         return;
     }
-    t = mfs_table_dup(m->table);
-    l = t ? answer_later(a, conn, id, MFS_MSG_TABLE) : NULL;
-    if (l) {
+    l = answer_later(a, conn, id, MFS_MSG_TABLE);
+    if (l)
         take_table(a, t, l);
-        return;
-    }
-    if (!t)
-        mfs_conn_fail(conn, id, -ENOMEM, "out of memory");
-    free(t);
+    else
+        free(t);
 }
 
 static void handle_mount(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)

@@ -181,7 +181,7 @@ static int restore(struct mfs_agent *a, struct mfs_state *s)
         a->table = s->table;
         s->table = NULL;
         mfs_agent_traffic_table(a);
-        rc = mfs_clients_push(a->clients, a->table, NULL, NULL);
+        rc = mfs_clients_push(a->clients, a->table, NULL, NULL, NULL);
     }
     if (!rc)
         rc = restore_clients(a, s);

@@ -21,7 +21,8 @@
 
 struct entry {
     struct mfs_client info;
-    uint64_t id; /* never given twice */
+    uint64_t id;   /* never given twice */
+    uint64_t sent; /* epoch of the newest table on this connection; 0: none */
     uint32_t
         claimed_pid; /* its pid as it says, in a PID name space of its own maybe: for logs alone */
     struct mfs_clients *owner;
@@ -56,6 +57,7 @@ struct ack {
     struct mfs_clients *clients;
     struct push *push;
     uint64_t epoch, id; /* of the table; of the client's entry */
+    bool change;        /* it was not sent whole */
 };
 
 static struct entry *find(const struct mfs_clients *c, pid_t pid)
@@ -192,12 +194,37 @@ static void push_failed(struct push *p, const struct entry *e, const char *why)
                     why);
 }
 
+static void acknowledged(void *arg, const struct mfs_err *err, const void *reply);
+
+/* Of `change` only what the client lacks, if it has what that is of. Takes `a` over, which fails
+ * with a negative errno. */
+static int send_to(struct entry *e, struct ack *a, const struct mfs_table_change *change)
+{
+    struct mfs_clients *c = e->owner;
+    struct mfs_msg_table m = {0};
+    int rc;
+
+    a->change = change && change->base && change->base == e->sent;
+    if (a->change)
+        m.change = *change;
+    else
+        m.table = (struct mfs_table *)c->table;
+    a->epoch = c->table->epoch;
+    rc = mfs_conn_request(e->conn, MFS_MSG_TABLE, &m, MFS_CLIENT_ACK_TIME, acknowledged, a);
+    e->sent = rc ? 0 : a->epoch;
+    if (rc)
+        mfs_warn(AREA, "client %u: can't send the table: %s", name_of(e), strerror(-rc));
+    return rc;
+}
+
 static void acknowledged(void *arg, const struct mfs_err *err, const void *reply)
 {
     struct ack *a = arg;
     const struct mfs_msg_epoch *m = reply;
     struct entry *e = find_id(a->clients, a->id);
 
+    if (err && err->code == -ESTALE && a->change && e && e->conn && !send_to(e, a, NULL))
+        return;
     if (!err && m->epoch >= a->epoch) {
         if (e)
             e->info.epoch = m->epoch;
@@ -213,16 +240,14 @@ static void acknowledged(void *arg, const struct mfs_err *err, const void *reply
     free(a);
 }
 
-static void send_table(struct entry *e, struct push *push)
+static void send_table(struct entry *e, struct push *push, const struct mfs_table_change *change)
 {
-    struct mfs_clients *c = e->owner;
-    struct mfs_msg_table m = {.table = (struct mfs_table *)c->table};
     struct ack *a = calloc(1, sizeof *a);
     int rc = -ENOMEM;
 
     if (a) {
-        *a = (struct ack){c, push, c->table->epoch, e->id};
-        rc = mfs_conn_request(e->conn, MFS_MSG_TABLE, &m, MFS_CLIENT_ACK_TIME, acknowledged, a);
+        *a = (struct ack){.clients = e->owner, .push = push, .id = e->id};
+        rc = send_to(e, a, change);
     }
     if (!rc) {
         if (push)
@@ -230,7 +255,6 @@ static void send_table(struct entry *e, struct push *push)
         return;
     }
     free(a);
-    mfs_warn(AREA, "client %u: can't send the table: %s", name_of(e), strerror(-rc));
     if (push)
         push_failed(push, e, strerror(-rc));
 }
@@ -241,9 +265,11 @@ static void push_sent(void *arg)
 }
 
 int mfs_clients_push(struct mfs_clients *c, const struct mfs_table *table,
+                     const struct mfs_table *before,
                      void (*done)(void *arg, const struct mfs_err *err), void *arg)
 {
     struct push *p = calloc(1, sizeof *p);
+    struct mfs_table_change change = {0};
 
     c->table = table;
     if (!p)
@@ -253,10 +279,13 @@ int mfs_clients_push(struct mfs_clients *c, const struct mfs_table *table,
         free(p);
         return -ENOMEM;
     }
+    if (before && c->entries)
+        mfs_table_difference(before, table, &change); /* without memory it goes whole */
     for (struct entry *e = c->entries; e; e = e->next) {
         if (e->conn && e->info.epoch < table->epoch)
-            send_table(e, p);
+            send_table(e, p, &change);
     }
+    free(change.patch);
     return 0;
 }
 
@@ -289,6 +318,7 @@ static void note_hello(struct entry *e, struct mfs_conn *conn, const struct mfs_
     e->claimed_pid = m->pid;
     e->info.connected = true;
     e->info.epoch = m->epoch;
+    e->sent = m->epoch;
     mfs_text_copy(e->info.mount, sizeof e->info.mount, m->mount);
     mfs_text_copy(e->info.session, sizeof e->info.session, m->session);
     mfs_conn_set_data(conn, e);
@@ -321,7 +351,7 @@ static void handle_hello(struct mfs_conn *conn, uint64_t id, const void *body, v
     note_hello(e, conn, m);
     mfs_conn_reply(conn, MFS_MSG_CLIENT_HELLO, id, &(struct mfs_msg_empty){0});
     if (c->table && m->epoch < c->table->epoch)
-        send_table(e, NULL);
+        send_table(e, NULL, NULL);
     c->hooks->changed(c->arg);
 }
 

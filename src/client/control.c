@@ -43,6 +43,8 @@ struct mfs_control {
     pthread_mutex_t lock; /* guards what follows; a leaf, but for the call of fn */
     pthread_cond_t changed;
     struct mfs_table *table; /* the newest, until it is taken */
+    struct mfs_table *held;  /* a copy of the newest, of which the next one may be a change; of the
+                                thread */
     uint64_t epoch;          /* of the newest that came */
     mfs_control_table_fn *fn;
     mfs_control_contact_fn *contact;
@@ -119,15 +121,21 @@ static void on_table(struct mfs_conn *conn, uint64_t id, const void *body, void 
 {
     const struct mfs_msg_table *m = body;
     struct mfs_control *c = arg;
-    struct mfs_table *copy = m->table != NULL ? mfs_table_dup(m->table) : NULL;
+    struct mfs_table *table, *copy;
     struct mfs_msg_epoch reply;
+    struct mfs_err err;
+    int rc = mfs_table_of_message(m, c->held, &table, &err);
 
-    if (copy == NULL || mfs_table_check(copy) < 0) {
-        free(copy);
-        mfs_conn_fail(conn, id, -EINVAL, "no valid table");
+    if (rc < 0) {
+        mfs_conn_fail(conn, id, rc, "%s", err.msg);
         return;
     }
-    take_table(c, copy);
+    copy = table != NULL ? mfs_table_dup(table) : NULL;
+    if (table != NULL) {
+        free(c->held);
+        c->held = copy; /* without memory: NULL, and the next one comes whole */
+        take_table(c, table);
+    }
     pthread_mutex_lock(&c->lock);
     reply.epoch = c->epoch;
     pthread_mutex_unlock(&c->lock);
@@ -275,6 +283,7 @@ void mfs_control_destroy(struct mfs_control *c)
     pthread_cond_destroy(&c->changed);
     pthread_mutex_destroy(&c->lock);
     free(c->table);
+    free(c->held);
     free(c);
 }
 

@@ -18,7 +18,7 @@
 struct mfs_partition {
     uint32_t node;                    /* node id */
     char host[MFS_HOST_MAX];          /* address that redis listens on */
-    uint16_t port;                    /* 0: none yet */
+    uint32_t port;                    /* 0: none yet */
     char unix_path[MFS_UNIXPATH_MAX]; /* its UNIX socket on that node, "" for none */
     char password[MFS_SECRET_MAX];    /* of the ACL user MFS_REDIS_USER, this partition's own */
     uint32_t era; /* how often a replica has taken its process' place: what that had acknowledged
@@ -46,6 +46,44 @@ struct mfs_table *mfs_table_new(uint32_t nparts);
 
 /* A copy, to make the next epoch from; NULL (ENOMEM). */
 struct mfs_table *mfs_table_dup(const struct mfs_table *t);
+
+/* Of all that it says: equal tables have equal ones. */
+uint64_t mfs_table_digest(const struct mfs_table *t);
+
+/* What makes a newer table of one that the receiver has. */
+struct mfs_table_patch {
+    uint32_t index;
+    struct mfs_partition part;
+};
+
+#define MFS_TABLE_WHOLE_FROM  2 /* where more than one partition of so many is another, it goes whole */
+#define MFS_TABLE_DIGEST_TEXT 17 /* 64 bits in hexadecimal and NUL */
+
+struct mfs_table_change {
+    uint64_t base;                     /* epoch of that table; 0: this is no change */
+    char digest[MFS_TABLE_DIGEST_TEXT]; /* … its digest: the epoch alone may be that of another
+                                          table, whose save cm's machine has forgotten */
+    uint64_t epoch;
+    bool growing, replicated;
+    uint64_t failovers;
+    uint32_t npatches;
+    struct mfs_table_patch *patch;
+};
+
+/* Do they say the same? */
+bool mfs_partition_equal(const struct mfs_partition *a, const struct mfs_partition *b);
+
+void mfs_table_digest_text(uint64_t digest, char out[MFS_TABLE_DIGEST_TEXT]);
+
+/* What makes `to` of `from`: *change, whose patches the caller frees. 0; 1 when the whole is no longer
+ * (the change has no base then); or -ENOMEM. */
+int mfs_table_difference(const struct mfs_table *from, const struct mfs_table *to,
+                         struct mfs_table_change *change);
+
+/* *out: the table that comes of it, the caller's to free. 0, -ENOMEM, -ESTALE when `held` (NULL:
+ * none) is not what the change is of, -EINVAL when nothing valid comes of it. */
+int mfs_table_apply(const struct mfs_table *held, const struct mfs_table_change *change,
+                    struct mfs_table **out);
 
 /* 0, or -EINVAL when a value is out of range or a partition has no address. */
 int mfs_table_check(const struct mfs_table *t);

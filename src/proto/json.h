@@ -19,6 +19,7 @@ int mfs_json_print(cJSON *json, bool pretty, struct mfs_buf *out);
 int mfs_schema_from_json(const struct mfs_schema *schema, const cJSON *json, void *to,
                          struct mfs_err *err);
 
+extern const struct mfs_schema mfs_table_change_schema; /* struct mfs_table_change */
 int mfs_table_from_json(const cJSON *json, struct mfs_table **t, struct mfs_err *err);
 
 #endif

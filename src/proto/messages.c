@@ -60,7 +60,10 @@ static const struct mfs_schema assign_reply_schema = {
 
 static const struct mfs_schema table_schema = {
     "table", sizeof(struct mfs_msg_table),
-    FIELDS{{.name = "table", .required = true, MFS_FIELD(TABLE, struct mfs_msg_table, table)},
+    FIELDS{{.name = "table", MFS_FIELD(TABLE, struct mfs_msg_table, table)},
+           {.name = "change",
+            MFS_FIELD(OBJECT, struct mfs_msg_table, change),
+            .sub = &mfs_table_change_schema},
            {0}}};
 
 static const struct mfs_schema epoch_schema = {

@@ -106,9 +106,17 @@ struct mfs_msg_assign_reply {
     struct mfs_assigned_part *assigned; /* one for each that was asked for, all answering PING */
 };
 
+/* A whole table, or a change of one that the receiver has; to that -ESTALE is the answer when it
+ * has not, and the whole comes. */
 struct mfs_msg_table {
-    struct mfs_table *table; /* in a decoded message: freed with it, dup it to keep it */
+    struct mfs_table *table; /* in a decoded message: freed with it */
+    struct mfs_table_change change;
 };
+
+/* *out: the table that comes of a decoded message where `held` (NULL: none) is there, the caller's to
+ * free; NULL: `held` is no older. 0, or -ENOMEM, -EINVAL, -ESTALE with the reason. */
+int mfs_table_of_message(const struct mfs_msg_table *m, const struct mfs_table *held,
+                         struct mfs_table **out, struct mfs_err *err);
 
 struct mfs_msg_epoch {
     uint64_t epoch;

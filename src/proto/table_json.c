@@ -1,6 +1,8 @@
-/* The partition table to and from JSON: a head, and its partitions in order. */
+/* The partition table to and from JSON: a head, and its partitions in order; changes of it; and
+ * which table a message brings. */
 #include "proto/encode.h"
 #include "proto/json.h"
+#include "proto/messages.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,27 +17,43 @@ struct head {
     bool growing, replicated;
     uint64_t failovers;
     uint32_t nparts;
-    struct part *part;
-};
-
-struct part {
-    uint32_t node, port, era;
-    bool replica;
-    char host[MFS_HOST_MAX];
-    char unix_path[MFS_UNIXPATH_MAX];
-    char password[MFS_SECRET_MAX];
+    struct mfs_partition *part;
 };
 
 static const struct mfs_schema part_schema = {
-    "partition", sizeof(struct part),
+    "partition", sizeof(struct mfs_partition),
     (const struct mfs_field[]){
-        {.name = "node", .required = true, MFS_FIELD(U32, struct part, node)},
-        {.name = "host", .required = true, MFS_FIELD(STR, struct part, host)},
-        {.name = "port", .max = 65535, MFS_FIELD(U32, struct part, port)},
-        {.name = "unix", MFS_FIELD(STR, struct part, unix_path)},
-        {.name = "password", MFS_FIELD(STR, struct part, password)},
-        {.name = "era", MFS_FIELD(U32, struct part, era)},
-        {.name = "replica", MFS_FIELD(BOOL, struct part, replica)},
+        {.name = "node", .required = true, MFS_FIELD(U32, struct mfs_partition, node)},
+        {.name = "host", .required = true, MFS_FIELD(STR, struct mfs_partition, host)},
+        {.name = "port", .max = 65535, MFS_FIELD(U32, struct mfs_partition, port)},
+        {.name = "unix", MFS_FIELD(STR, struct mfs_partition, unix_path)},
+        {.name = "password", MFS_FIELD(STR, struct mfs_partition, password)},
+        {.name = "era", MFS_FIELD(U32, struct mfs_partition, era)},
+        {.name = "replica", MFS_FIELD(BOOL, struct mfs_partition, replica)},
+        {0}}};
+
+static const struct mfs_schema patch_schema = {
+    "partition", sizeof(struct mfs_table_patch),
+    (const struct mfs_field[]){
+        {.name = "index", .required = true, MFS_FIELD(U32, struct mfs_table_patch, index)},
+        {.name = "part",
+         .required = true,
+         MFS_FIELD(OBJECT, struct mfs_table_patch, part),
+         .sub = &part_schema},
+        {0}}};
+
+const struct mfs_schema mfs_table_change_schema = {
+    "change", sizeof(struct mfs_table_change),
+    (const struct mfs_field[]){
+        {.name = "base", MFS_FIELD(U64, struct mfs_table_change, base)},
+        {.name = "digest", MFS_FIELD(STR, struct mfs_table_change, digest)},
+        {.name = "epoch", MFS_FIELD(U64, struct mfs_table_change, epoch)},
+        {.name = "growing", MFS_FIELD(BOOL, struct mfs_table_change, growing)},
+        {.name = "replicated", MFS_FIELD(BOOL, struct mfs_table_change, replicated)},
+        {.name = "failovers", MFS_FIELD(U64, struct mfs_table_change, failovers)},
+        {.name = "partitions",
+         .max = MFS_PARTITIONS_MAX,
+         MFS_FIELD_LIST(struct mfs_table_change, patch, npatches, &patch_schema)},
         {0}}};
 
 static const struct mfs_schema head_schema = {
@@ -57,7 +75,6 @@ int mfs_table_encode(const struct mfs_table *t, enum mfs_layout layout, unsigned
                      struct mfs_buf *out)
 {
     struct head h;
-    int rc;
 
     if (!t)
         return mfs_buf_append(out, "null", 4);
@@ -68,21 +85,8 @@ int mfs_table_encode(const struct mfs_table *t, enum mfs_layout layout, unsigned
                       .failovers = t->failovers,
                       .nparts = t->nparts};
     memcpy(h.name, t->name, sizeof h.name);
-    h.part = calloc(t->nparts ? t->nparts : 1, sizeof *h.part);
-    if (!h.part)
-        return -ENOMEM;
-    for (uint32_t i = 0; i < t->nparts; i++) {
-        h.part[i].node = t->part[i].node;
-        h.part[i].port = t->part[i].port;
-        h.part[i].era = t->part[i].era;
-        h.part[i].replica = t->part[i].replica;
-        memcpy(h.part[i].host, t->part[i].host, sizeof h.part[i].host);
-        memcpy(h.part[i].unix_path, t->part[i].unix_path, sizeof h.part[i].unix_path);
-        memcpy(h.part[i].password, t->part[i].password, sizeof h.part[i].password);
-    }
-    rc = mfs_schema_put(&head_schema, &h, layout, depth, out);
-    free(h.part);
-    return rc;
+    memcpy(&h.part, &(const struct mfs_partition *){t->part}, sizeof h.part); /* only read */
+    return mfs_schema_put(&head_schema, &h, layout, depth, out);
 }
 
 int mfs_table_from_json(const cJSON *json, struct mfs_table **to, struct mfs_err *err)
@@ -108,15 +112,8 @@ int mfs_table_from_json(const cJSON *json, struct mfs_table **to, struct mfs_err
     t->growing = h.growing;
     t->replicated = h.replicated;
     t->failovers = h.failovers;
-    for (uint32_t i = 0; i < h.nparts; i++) {
-        t->part[i].node = h.part[i].node;
-        t->part[i].port = (uint16_t)h.part[i].port;
-        t->part[i].era = h.part[i].era;
-        t->part[i].replica = h.part[i].replica;
-        memcpy(t->part[i].host, h.part[i].host, sizeof t->part[i].host);
-        memcpy(t->part[i].unix_path, h.part[i].unix_path, sizeof t->part[i].unix_path);
-        memcpy(t->part[i].password, h.part[i].password, sizeof t->part[i].password);
-    }
+    if (h.nparts)
+        memcpy(t->part, h.part, h.nparts * sizeof *h.part);
     if (mfs_table_check(t)) {
         rc = mfs_err_set(err, -EINVAL, "table: epoch, stripe size or an address is missing");
         free(t);
@@ -125,5 +122,29 @@ int mfs_table_from_json(const cJSON *json, struct mfs_table **to, struct mfs_err
     *to = t;
 out:
     mfs_schema_clear(&head_schema, &h);
+    return rc;
+}
+
+int mfs_table_of_message(const struct mfs_msg_table *m, const struct mfs_table *held,
+                         struct mfs_table **out, struct mfs_err *err)
+{
+    int rc = 0;
+
+    *out = NULL;
+    if (m->table && held && m->table->epoch <= held->epoch)
+        return 0;
+    if (!m->table && m->change.base && held && m->change.epoch <= held->epoch)
+        return 0;
+    if (m->table) {
+        *out = mfs_table_dup(m->table); /* it was checked when it was decoded */
+        rc = *out ? 0 : -ENOMEM;
+    } else {
+        rc = m->change.base ? mfs_table_apply(held, &m->change, out) : -EINVAL;
+    }
+    if (rc)
+        mfs_err_set(err, rc, "%s",
+                    rc == -ESTALE   ? "the change is of another table"
+                    : rc == -ENOMEM ? "out of memory"
+                                    : "not a valid table");
     return rc;
 }

@@ -43,7 +43,6 @@ struct node {
     struct mfs_uplink *uplink;
     bool joined, mounted, beating, gone;
     uint64_t epoch;
-    int64_t has_at; /* when its newest table came, mono */
     uint64_t copy_term, copy_revision;
     bool *runs, *copies; /* nparts of each */
     uint64_t received;   /* on connections before this one */
@@ -59,7 +58,7 @@ static struct {
     struct node *node; /* nnodes + 1 of them: one is to come */
     uint32_t have;
     pid_t daemon;
-    uint64_t tables, states, asked, answered, changed; /* messages */
+    uint64_t tables, wholes, states, asked, answered, changed; /* messages */
     bool flood;
 } w;
 
@@ -102,8 +101,8 @@ static void on_table(struct mfs_conn *c, uint64_t id, const void *body, void *ar
     struct node *n = arg;
 
     w.tables++;
-    n->epoch = m->table->epoch;
-    n->has_at = mfs_clock_mono();
+    w.wholes += m->table != NULL;
+    n->epoch = m->table ? m->table->epoch : m->change.epoch;
     mfs_conn_reply(c, MFS_MSG_TABLE, id, &(struct mfs_msg_epoch){n->epoch});
 }
 
@@ -500,7 +499,7 @@ static uint64_t received(void)
 static struct {
     int64_t began;
     double spent;
-    uint64_t received, tables, states, messages;
+    uint64_t received, tables, wholes, states, messages;
 } before;
 
 static void begin(void)
@@ -509,6 +508,7 @@ static void begin(void)
     before.spent = cm_spent();
     before.received = received();
     before.tables = w.tables;
+    before.wholes = w.wholes;
     before.states = w.states;
     before.messages = w.asked + w.answered;
 }
@@ -518,9 +518,10 @@ static void tell(const char *what)
     double passed = (double)(mfs_clock_mono() - before.began) / 1e9;
     double spent = cm_spent() - before.spent;
 
-    printf("| %s | %.2f | %.2f | %.1f | %llu | %llu | %llu | %.0f | %.0f |\n", what, passed, spent,
+    printf("| %s | %.2f | %.2f | %.1f | %llu (%llu) | %llu | %llu | %.0f | %.0f |\n", what, passed, spent,
            (double)(received() - before.received) / 1e6,
            (unsigned long long)(w.tables - before.tables),
+           (unsigned long long)(w.wholes - before.wholes),
            (unsigned long long)(w.states - before.states),
            (unsigned long long)(w.asked + w.answered - before.messages), cm_memory("VmRSS:"),
            cm_memory("VmHWM:"));
@@ -689,7 +690,7 @@ int main(int argc, char **argv)
     printf("%u nodes, %u partitions%s, %s\n", w.nnodes, w.nparts, w.replicas ? ", replicas" : "",
            w.dir);
     printf(
-        "| step | s | cm's processor s | MB to nodes | tables | copies of cm.json | reports and "
+        "| step | s | cm's processor s | MB to nodes | tables (whole) | copies of cm.json | reports and "
         "beats | cm's MiB | at most |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
     start();
     if (w.replicas) {

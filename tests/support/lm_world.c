@@ -260,7 +260,7 @@ struct mfs_table *lm_world_table(const struct lm_world *w)
 
 int lm_world_push_table(struct lm_world *w)
 {
-    struct mfs_msg_table m;
+    struct mfs_msg_table m = {0};
     int rc;
 
     w->epoch++;

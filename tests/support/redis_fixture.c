@@ -27,7 +27,7 @@ int redis_fixture_complain(int rc, const char *what)
     return rc;
 }
 
-static int free_port(uint16_t *port)
+static int free_port(uint32_t *port)
 {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof a;

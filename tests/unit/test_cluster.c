@@ -239,6 +239,63 @@ static void tables(void **state)
     free(t);
 }
 
+static struct mfs_table *table_of(uint32_t nparts)
+{
+    struct mfs_table *t = mfs_table_new(nparts);
+
+    assert_non_null(t);
+    t->epoch = 7;
+    t->stripe_size = MFS_STRIPE_SIZE_DEFAULT;
+    strcpy(t->name, "name");
+    for (uint32_t i = 0; i < nparts; i++) {
+        t->part[i].port = 1000 + i;
+        strcpy(t->part[i].host, "10.0.0.1");
+        strcpy(t->part[i].password, "secret");
+    }
+    return t;
+}
+
+static void changes_of_tables(void **state)
+{
+    struct mfs_table *old = table_of(10), *new = mfs_table_dup(old), *got;
+    struct mfs_table_change c;
+
+    (void)state;
+    new->epoch = 8;
+    new->growing = true;
+    new->part[3].node = 4;
+    strcpy(new->part[9].host, "10.0.0.22");
+    assert_int_equal(mfs_table_difference(old, new, &c), 0);
+    assert_int_equal(c.npatches, 2);
+    assert_int_equal(mfs_table_apply(old, &c, &got), 0);
+    assert_true(mfs_table_digest(got) == mfs_table_digest(new));
+    assert_true(mfs_table_digest(got) != mfs_table_digest(old));
+    free(got);
+    assert_int_equal(mfs_table_apply(NULL, &c, &got), -ESTALE);
+    assert_int_equal(mfs_table_apply(new, &c, &got), -ESTALE);
+    /* Another one of the same epoch. */
+    old->part[0].era = 1;
+    assert_int_equal(mfs_table_apply(old, &c, &got), -ESTALE);
+    old->part[0].era = 0;
+    /* What was behind the end of a text makes no difference. */
+    old->part[0].host[20] = 'x';
+    assert_int_equal(mfs_table_apply(old, &c, &got), 0);
+    free(got);
+    c.patch[0].index = 10;
+    assert_int_equal(mfs_table_apply(old, &c, &got), -EINVAL);
+    c.patch[0].index = 0;
+    c.patch[0].part.host[0] = '\0';
+    assert_int_equal(mfs_table_apply(old, &c, &got), -EINVAL);
+    assert_null(got);
+    free(c.patch);
+    for (uint32_t i = 0; i < 6; i++)
+        new->part[i].node = 9;
+    assert_int_equal(mfs_table_difference(old, new, &c), 1);
+    assert_int_equal(c.base, 0);
+    free(old);
+    free(new);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,6 +309,7 @@ int main(void)
         cmocka_unit_test(pieces_begin_apart),
         cmocka_unit_test(placement_is_fixed),
         cmocka_unit_test(tables),
+        cmocka_unit_test(changes_of_tables),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

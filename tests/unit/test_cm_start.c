@@ -56,6 +56,7 @@ static void on_table(struct mfs_conn *c, uint64_t id, const void *body, void *ar
     const struct mfs_msg_table *m = body;
 
     (void)arg;
+    assert_non_null(m->table);
     mfs_conn_reply(c, MFS_MSG_TABLE, id, &(struct mfs_msg_epoch){m->table->epoch});
 }
 

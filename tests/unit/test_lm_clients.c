@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -33,6 +34,8 @@ struct client {
 
     /* orders */
     atomic_bool deaf;    /* does not answer tables */
+    atomic_bool forgets; /* the table that it has, when the next one comes */
+    atomic_uint wholes, changes; /* tables, and changes of one, that have come */
     atomic_bool hang_up; /* and goes on living */
     atomic_uint again;   /* says hello once more, as that process */
 };
@@ -42,6 +45,7 @@ struct client_process {
     struct client *shared;
     struct mfs_loop *loop;
     struct mfs_conn *conn; /* NULL once it is down */
+    struct mfs_table *held;
     struct mfs_msg_client_hello hello;
 };
 
@@ -50,9 +54,29 @@ static void client_table(struct mfs_conn *c, uint64_t id, const void *body, void
     const struct mfs_msg_table *m = body;
     struct client_process *p = arg;
 
-    p->shared->epoch = m->table->epoch;
+    struct mfs_table *table;
+    struct mfs_err err;
+    int rc;
+
+    if (p->shared->forgets) {
+        free(p->held);
+        p->held = NULL;
+        p->shared->forgets = false;
+    }
+    p->shared->wholes += m->table != NULL;
+    p->shared->changes += !m->table;
+    rc = mfs_table_of_message(m, p->held, &table, &err);
+    if (rc) {
+        mfs_conn_fail(c, id, rc, "%s", err.msg);
+        return;
+    }
+    if (table) {
+        free(p->held);
+        p->held = table;
+        p->shared->epoch = table->epoch;
+    }
     if (!p->shared->deaf)
-        mfs_conn_reply(c, MFS_MSG_TABLE, id, &(struct mfs_msg_epoch){m->table->epoch});
+        mfs_conn_reply(c, MFS_MSG_TABLE, id, &(struct mfs_msg_epoch){p->shared->epoch});
 }
 
 static void hello_done(void *arg, const struct mfs_err *err, const void *reply)
@@ -205,6 +229,28 @@ static void test_a_connection_is_one_client(void **state)
     assert_int_equal(client->refused, -EPROTO);
     assert_int_equal(lm_world_push_table(w), 0);
     assert_int_equal(client->epoch, w->epoch);
+    end_client(client);
+}
+
+static void test_a_client_gets_what_has_changed_or_the_whole(void **state)
+{
+    struct lm_world *w = *state;
+    struct client *client;
+
+    assert_int_equal(lm_world_assign(w), 0);
+    assert_int_equal(lm_world_push_table(w), 0);
+    client = start_client(w, 0, "");
+    assert_true(lm_world_wait(w, client_has_table, 5));
+    assert_int_equal(client->wholes, 1);
+    assert_int_equal(lm_world_push_table(w), 0);
+    assert_int_equal(client->epoch, w->epoch);
+    assert_int_equal(client->wholes, 1);
+    assert_int_equal(client->changes, 1);
+    client->forgets = true;
+    assert_int_equal(lm_world_push_table(w), 0);
+    assert_int_equal(client->epoch, w->epoch);
+    assert_int_equal(client->wholes, 2);
+    assert_int_equal(client->changes, 2);
     end_client(client);
 }
 
@@ -371,6 +417,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_clients_get_every_table),
         TEST(test_a_connection_is_one_client),
+        TEST(test_a_client_gets_what_has_changed_or_the_whole),
         TEST(test_a_deaf_client_is_named),
         TEST(test_a_dead_clients_session_ends),
         TEST(test_a_dead_clients_session_ends_in_the_end),

@@ -50,7 +50,7 @@ static void *decode_message(struct mfs_buf *frame, enum mfs_msg type, struct mfs
 
 static void table_round_trip(void **state)
 {
-    struct mfs_msg_table m = {some_table(300)}, back;
+    struct mfs_msg_table m = {.table = some_table(300)}, back;
     struct mfs_envelope e;
     struct mfs_buf b;
 

@@ -16,6 +16,7 @@
 #include "cm/nodes/cleanup.h"
 #include "cm/nodes/failure.h"
 #include "cm/nodes/provision.h"
+#include "cm/nodes/tables.h"
 #include "cm/nodes/quorum.h"
 #include "cm/state/events.h"
 #include "cm/partitions/migrate.h"
@@ -136,14 +137,13 @@ static int ask(struct mfs_node *n)
     const struct mfs_cm_state *st = &n->cm->state;
     struct mfs_msg_assign assign = {
         .nparts = st->nparts, .stripe_size = st->stripe_size, .memory = n->record->memory};
-    struct mfs_msg_table table = {st->table};
     struct mfs_msg_mount mount = {0};
 
     switch (n->step) {
     case MFS_STEP_ASSIGN:
         return mfs_node_ask(n, MFS_MSG_ASSIGN, &assign, ASSIGN_TIME, answered, n);
     case MFS_STEP_TABLE:
-        return mfs_node_ask(n, MFS_MSG_TABLE, &table, TABLE_TIME, answered, n);
+        return mfs_tables_ask(n, TABLE_TIME, answered, n);
     default:
         memcpy(mount.path, n->record->mount, sizeof mount.path);
         memcpy(mount.options, st->mount_options, sizeof mount.options);
