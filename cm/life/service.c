@@ -85,6 +85,8 @@ static int take_address(struct mfs_cm *cm, struct mfs_node *n, const struct mfs_
     if (moved)
         mfs_text_copy(r->address, sizeof r->address, m->address);
     r->control = m->control;
+    if (cm->step == MFS_STEP_JOIN)
+        return 0; /* of all nodes at once, when the table is saved */
     return mfs_cm_state_save(&cm->state, cm->paths->state);
 }
 

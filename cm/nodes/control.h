@@ -83,6 +83,8 @@ struct mfs_node {
     uint64_t lack_epoch;        /* all of this epoch */
     struct mfs_msg_report last; /* figures of the last report, without its lists */
     uint32_t parts_seen;        /* partitions in it */
+    uint32_t due;               /* that it should run, by the state of … */
+    uint64_t due_revision;      /* … this revision */
     double bandwidth_known;     /* of the node, at the last look at it; see bandwidth_estimates.c */
     uint32_t behind;            /* clients in it with an older table than lm's */
     char mount[MFS_PATH_MAX];   /* where it is mounted, "" for nowhere */

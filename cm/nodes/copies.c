@@ -1,5 +1,8 @@
 /* What each lm has of the state is known by its JOIN and by what was sent since; a connection that
- * breaks loses the rest, and the next JOIN tells. The text is made once for each revision. */
+ * breaks loses the rest, and the next JOIN tells. The text is made once for each revision, and so
+ * is what makes it of the one before: what is sent to a node that has some revision are all edits
+ * since. One that has none of them, or another text than it should, gets the whole: some nodes at a
+ * time, as these are megabytes. */
 #include "cm/nodes/copies.h"
 
 #include <errno.h>
@@ -7,6 +10,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/edits.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "cm/nodes/follow.h"
 #include "cm/nodes/quorum.h"
@@ -15,31 +20,95 @@
 #define SEND_MOST    MFS_SEC /* between two rounds, where there is much to send … */
 #define KEEP_TIME    (10 * MFS_SEC)
 #define FAILED_PAUSE MFS_SEC
-#define SEND_RATE    (50U << 20) /* … as no more than so many bytes/s are to be */
+#define SEND_RATE    (50U << 20)  /* … as no more than so many bytes/s are to be */
+#define WHOLE_BYTES  (256U << 20) /* of whole ones on their way, … */
+#define WHOLE_LEAST  4U           /* … or so many of them */
+#define STEPS        256U         /* remembered */
+
+/* From one text to the next. */
+struct step {
+    uint64_t from; /* revision */
+    uint64_t of;   /* XXH64 of that text */
+    struct mfs_edit *edit;
+    uint32_t nedits;
+};
 
 struct mfs_copies {
     struct mfs_timer *timer;
-    struct mfs_buf text; /* with its NUL */
-    uint64_t revision;   /* of the text; 0: there is none */
-    int64_t next_at;     /* of the next round, mono */
-    bool complained;     /* that it can't be sent */
+    struct mfs_buf text;     /* with its NUL */
+    uint64_t revision;       /* of the text; 0: there is none */
+    uint64_t digest;         /* of it, without the NUL */
+    struct step step[STEPS]; /* the newest at nsteps - 1, modulo STEPS */
+    uint64_t nsteps;
+    uint32_t whole;  /* on their way */
+    int64_t next_at; /* of the next round, mono */
+    bool complained; /* that it can't be sent */
 };
+
+/* ---- the text, and what makes it of those before --------------------------------------------- */
+
+static struct mfs_buf without_nul(const struct mfs_buf *b)
+{
+    struct mfs_buf text = *b;
+
+    text.end -= text.end > text.start;
+    return text;
+}
+
+static void free_step(struct step *s)
+{
+    mfs_edits_free(s->edit, s->nedits);
+    *s = (struct step){0};
+}
+
+static void forget_steps(struct mfs_copies *k)
+{
+    for (uint32_t i = 0; i < STEPS; i++)
+        free_step(&k->step[i]);
+    k->nsteps = 0;
+}
+
+/* Without memory, or when it is another text altogether, all get the whole. */
+static void note_step(struct mfs_copies *k, const struct mfs_buf *next)
+{
+    struct step *s = &k->step[k->nsteps % STEPS];
+    struct mfs_buf from = without_nul(&k->text), to = without_nul(next);
+
+    free_step(s);
+    if (!k->revision || mfs_edits_make(&from, &to, &s->edit, &s->nedits)) {
+        forget_steps(k);
+        return;
+    }
+    s->from = k->revision;
+    s->of = k->digest;
+    k->nsteps++;
+    if (mfs_edits_size(s->edit, s->nedits) > mfs_buf_len(next) / 4)
+        forget_steps(k);
+}
 
 static int make_text(struct mfs_cm *cm)
 {
     struct mfs_copies *k = cm->copies;
+    struct mfs_buf next, text;
     int rc;
 
     if (k->revision == cm->state.revision)
         return 0;
-    k->revision = 0;
-    mfs_buf_clear(&k->text);
-    rc = mfs_schema_encode(&mfs_cm_state_schema, &cm->state, false, &k->text);
+    mfs_buf_init(&next);
+    rc = mfs_schema_encode_lines(&mfs_cm_state_schema, &cm->state, &next);
     if (!rc)
-        rc = mfs_buf_append(&k->text, "", 1);
-    if (!rc)
-        k->revision = cm->state.revision;
-    return rc;
+        rc = mfs_buf_append(&next, "", 1);
+    if (rc) {
+        mfs_buf_fini(&next);
+        return rc;
+    }
+    note_step(k, &next);
+    mfs_buf_fini(&k->text);
+    k->text = next;
+    k->revision = cm->state.revision;
+    text = without_nul(&k->text);
+    k->digest = mfs_hash64(mfs_buf_data(&text), mfs_buf_len(&text), 0);
+    return 0;
 }
 
 const char *mfs_copies_text(struct mfs_cm *cm)
@@ -47,11 +116,50 @@ const char *mfs_copies_text(struct mfs_cm *cm)
     return make_text(cm) ? NULL : mfs_buf_data(&cm->copies->text);
 }
 
+/* The first step from that revision on; nsteps: there is none. */
+static uint64_t step_from(const struct mfs_copies *k, uint64_t revision)
+{
+    uint64_t kept = k->nsteps < STEPS ? k->nsteps : STEPS;
+
+    for (uint64_t i = k->nsteps - kept; revision && i < k->nsteps; i++)
+        if (k->step[i % STEPS].from == revision)
+            return i;
+    return k->nsteps;
+}
+
+/* All edits since: *list is to be freed, what is in it is not. False: the whole has to go. */
+static bool edits_since(const struct mfs_copies *k, uint64_t revision, struct mfs_msg_state *m)
+{
+    uint64_t first = step_from(k, revision);
+    size_t bytes = 0, n = 0;
+
+    for (uint64_t i = first; i < k->nsteps; i++) {
+        n += k->step[i % STEPS].nedits;
+        bytes += mfs_edits_size(k->step[i % STEPS].edit, k->step[i % STEPS].nedits);
+    }
+    m->edit = first < k->nsteps && bytes < mfs_buf_len(&k->text) / 2
+                  ? calloc(n + 1, sizeof *m->edit)
+                  : NULL;
+    if (!m->edit)
+        return false;
+    for (uint64_t i = first; i < k->nsteps; i++) {
+        const struct step *s = &k->step[i % STEPS];
+
+        for (uint32_t e = 0; e < s->nedits; e++)
+            m->edit[m->nedits++] = s->edit[e];
+    }
+    mfs_table_digest_text(k->step[first % STEPS].of, m->of);
+    return true;
+}
+
+/* ---- sending --------------------------------------------------------------------------------- */
+
 /* A copy on its way. */
 struct sent {
     struct mfs_node *node;
     const struct mfs_conn *conn;
     uint64_t term, revision;
+    bool whole;
 };
 
 static void kept(void *arg, const struct mfs_err *err, const void *reply)
@@ -63,11 +171,16 @@ static void kept(void *arg, const struct mfs_err *err, const void *reply)
     uint64_t revision = s->revision;
 
     (void)reply;
+    if (cm->copies && s->whole)
+        cm->copies->whole--;
     free(s);
     if (!ours || cm->superseded)
         return;
     if (err && err->code == -ESTALE) {
         mfs_superseded(cm, err->msg);
+    } else if (err && err->code == -ENODATA) {
+        n->copy_revision = n->copy_held = 0;
+        mfs_copies_to(n);
     } else if (err) {
         n->copy_failed = mfs_clock_mono();
         n->copy_revision = n->copy_held;
@@ -79,23 +192,40 @@ static void kept(void *arg, const struct mfs_err *err, const void *reply)
     }
 }
 
+static uint32_t whole_most(const struct mfs_copies *k)
+{
+    uint32_t n = (uint32_t)(WHOLE_BYTES / (mfs_buf_len(&k->text) + 1));
+
+    return n > WHOLE_LEAST ? n : WHOLE_LEAST;
+}
+
+/* -EAGAIN: others have to have taken theirs before. */
 static int request(struct mfs_node *n)
 {
     struct mfs_cm *cm = n->cm;
     struct mfs_msg_state m = {.term = cm->state.term,
                               .revision = cm->state.revision,
                               .candidate = cm->state.candidate,
-                              .base = cm->state.base,
-                              .text = (char *)mfs_buf_data(&cm->copies->text)};
+                              .base = cm->state.base};
     struct sent *s = malloc(sizeof *s);
     int rc;
 
     if (!s)
         return -ENOMEM;
-    *s = (struct sent){n, n->conn, m.term, m.revision};
+    *s = (struct sent){n, n->conn, m.term, m.revision,
+                       !edits_since(cm->copies, n->copy_revision, &m)};
+    if (s->whole)
+        m.text = mfs_buf_data(&cm->copies->text);
+    if (s->whole && cm->copies->whole >= whole_most(cm->copies)) {
+        free(s);
+        return -EAGAIN;
+    }
     rc = mfs_conn_request(n->conn, MFS_MSG_STATE, &m, KEEP_TIME, kept, s);
+    free(m.edit);
     if (rc)
         free(s);
+    else
+        cm->copies->whole += s->whole;
     return rc;
 }
 
@@ -111,6 +241,8 @@ void mfs_copies_to(struct mfs_node *n)
     rc = make_text(cm);
     if (!rc)
         rc = request(n);
+    if (rc == -EAGAIN)
+        return; /* the tick, or what is decided next, sends it */
     if (!rc)
         n->copy_revision = cm->state.revision;
     else if (!cm->copies->complained)
@@ -197,6 +329,7 @@ void mfs_copies_fini(struct mfs_cm *cm)
     if (!cm->copies)
         return;
     mfs_timer_cancel(cm->copies->timer);
+    forget_steps(cm->copies);
     mfs_buf_fini(&cm->copies->text); /* it has passwords, as cm.json has */
     free(cm->copies);
     cm->copies = NULL;

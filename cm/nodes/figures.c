@@ -47,10 +47,23 @@ static uint32_t clients_behind(const struct mfs_msg_report *m)
     return n;
 }
 
+/* Each node reports each second: looking through all partitions for each would be the square of
+ * what there is to do. */
+static uint32_t due_to(struct mfs_node *n)
+{
+    const struct mfs_cm_state *s = &n->cm->state;
+
+    if (n->due_revision != s->revision || !s->revision) {
+        n->due = mfs_cm_state_count(s, n->record->id);
+        n->due_revision = s->revision;
+    }
+    return n->due;
+}
+
 static void take_parts(struct mfs_node *n, const struct mfs_msg_report *m)
 {
     struct mfs_cm *cm = n->cm;
-    uint32_t due = mfs_cm_state_count(&cm->state, n->record->id);
+    uint32_t due = due_to(n);
 
     n->reported = true;
     n->parts_seen = m->nparts;

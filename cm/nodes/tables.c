@@ -30,6 +30,7 @@ struct send {
     struct mfs_cm_subscriber *client; /* or this; NULL for both: it has hung up */
     struct mfs_conn *conn;            /* with a reference */
     bool whole;                       /* counts among those on their way */
+    uint64_t before;                  /* what was sent last before this */
     int64_t timeout;
     void (*done)(void *arg, const struct mfs_err *err, const void *reply);
     void *arg;
@@ -233,8 +234,8 @@ static void answered(void *arg, const struct mfs_err *err, const void *reply)
     if (s->whole)
         t->whole--;
     s->whole = false;
-    if (err && is_there(s))
-        *sent_to(s) = 0;
+    if (err && is_there(s) && *sent_to(s) > s->before)
+        *sent_to(s) = err->code == -ESTALE ? 0 : s->before; /* it may never have been sent */
     if (again) {
         wait_for_turn(s);
     } else {
@@ -256,6 +257,7 @@ static int ask(struct send *s, const struct mfs_table_change *change)
     rc = s->node ? mfs_node_ask(s->node, MFS_MSG_TABLE, &m, s->timeout, answered, s)
                  : mfs_client_ask(s->cm, s->conn, MFS_MSG_TABLE, &m, s->timeout, answered, s);
     if (!rc) {
+        s->before = *sent_to(s);
         *sent_to(s) = s->cm->state.table->epoch;
         s->whole = !change;
         s->cm->tables->whole += s->whole;
@@ -316,12 +318,8 @@ static int begin(struct send *what)
 int mfs_tables_ask(struct mfs_node *n, int64_t timeout,
                    void (*done)(void *arg, const struct mfs_err *err, const void *reply), void *arg)
 {
-    struct send s = {.cm = n->cm,
-                     .node = n,
-                     .conn = n->conn,
-                     .timeout = timeout,
-                     .done = done,
-                     .arg = arg};
+    struct send s = {
+        .cm = n->cm, .node = n, .conn = n->conn, .timeout = timeout, .done = done, .arg = arg};
 
     return begin(&s);
 }

@@ -1,6 +1,6 @@
-/* Sending the table to Local Managers and to cm's own clients: what a node lacks of it, where it has
- * had one from this cm on this connection; else the whole. A table of 40,000 partitions is 8 MB, and
- * each move of a partition makes a new one for all nodes. */
+/* Sending the table to Local Managers and to cm's own clients: what a node lacks of it, where it
+ * has had one from this cm on this connection; else the whole. A table of 40,000 partitions is 8
+ * MB, and each move of a partition makes a new one for all nodes. */
 #ifndef MFS_CM_NODES_TABLES_H
 #define MFS_CM_NODES_TABLES_H
 
@@ -12,8 +12,8 @@ int mfs_tables_init(struct mfs_cm *cm); /* 0 or -ENOMEM */
 void mfs_tables_end(struct mfs_cm *cm);
 void mfs_tables_fini(struct mfs_cm *cm); /* after the nodes' connections */
 
-/* As mfs_node_ask with MFS_MSG_TABLE and the table of now; or, when it waits for its turn (whole ones
- * go to some nodes at a time), of then: the time counts from there. `done` gets no reply. */
+/* As mfs_node_ask with MFS_MSG_TABLE and the table of now; or, when it waits for its turn (whole
+ * ones go to some nodes at a time), of then: the time counts from there. `done` gets no reply. */
 int mfs_tables_ask(struct mfs_node *n, int64_t timeout,
                    void (*done)(void *arg, const struct mfs_err *err, const void *reply),
                    void *arg);

@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "base/trusted_dir.h"
@@ -108,6 +109,38 @@ static int check_copy(const struct mfs_agent *a, const struct mfs_msg_state *m, 
     return 0;
 }
 
+/* 0; -ENODATA when the copy is not the one that the edits are of, or a negative errno. */
+static int edit_copy(const struct mfs_agent *a, const struct mfs_msg_state *m, struct mfs_buf *b)
+{
+    char digest[MFS_TABLE_DIGEST_TEXT];
+    int rc = mfs_trusted_read(a->path.copy, COPY_MOST, b);
+
+    if (rc)
+        return rc == -ENOMEM ? rc : -ENODATA;
+    mfs_table_digest_text(mfs_hash64(mfs_buf_data(b), mfs_buf_len(b), 0), digest);
+    if (strcmp(digest, m->of) != 0)
+        return -ENODATA;
+    rc = mfs_edits_apply(b, m->edit, m->nedits);
+    return rc == -EINVAL ? -ENODATA : rc;
+}
+
+/* The whole, or what has changed in it. */
+static int keep_copy(const struct mfs_agent *a, const struct mfs_msg_state *m)
+{
+    struct mfs_buf b;
+    int rc;
+
+    if (!m->of[0])
+        return mfs_file_note(a->path.copy, m->text ? m->text : "", m->text ? strlen(m->text) : 0,
+                             0600);
+    mfs_buf_init(&b);
+    rc = edit_copy(a, m, &b);
+    if (!rc)
+        rc = mfs_file_note(a->path.copy, mfs_buf_data(&b), mfs_buf_len(&b), 0600);
+    mfs_buf_wipe(&b); /* it has passwords */
+    return rc;
+}
+
 int mfs_agent_take_copy(struct mfs_agent *a, const struct mfs_msg_state *m, struct mfs_err *err)
 {
     struct mfs_agent_succession *s = &a->succession;
@@ -115,7 +148,9 @@ int mfs_agent_take_copy(struct mfs_agent *a, const struct mfs_msg_state *m, stru
 
     if (rc)
         return rc;
-    rc = mfs_file_note(a->path.copy, m->text ? m->text : "", m->text ? strlen(m->text) : 0, 0600);
+    rc = keep_copy(a, m);
+    if (rc == -ENODATA)
+        return mfs_err_set(err, rc, "node %u: has another copy", a->opts.node);
     if (rc && s->copied)
         mfs_agent_event(a, "state-unwritable", "%s: %s", a->path.copy, strerror(-rc));
     s->copied = !rc;

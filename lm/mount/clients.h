@@ -57,9 +57,9 @@ void mfs_clients_destroy(struct mfs_clients *c); /* ends no process. Takes NULL 
 int mfs_clients_expect(struct mfs_clients *c, const struct mfs_client *client);
 
 /* Gives the table (borrowed until the next push or destroy) to every connected client, as a change
- * where it has `before` (NULL: none), and, later, to each that says hello with an older one. `done` (may be NULL) is called once: when all have
- * acknowledged it, or with an error that names those that did not within 5 s; never before the
- * return. 0, or -ENOMEM without a call of done. */
+ * where it has `before` (NULL: none), and, later, to each that says hello with an older one. `done`
+ * (may be NULL) is called once: when all have acknowledged it, or with an error that names those
+ * that did not within 5 s; never before the return. 0, or -ENOMEM without a call of done. */
 int mfs_clients_push(struct mfs_clients *c, const struct mfs_table *table,
                      const struct mfs_table *before,
                      void (*done)(void *arg, const struct mfs_err *err), void *arg);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define BUF_LEAST 256
+#define BUF_KEPT  (256U << 10) /* by one that is empty: cm has two for each of a thousand nodes */
 
 void mfs_buf_init(struct mfs_buf *b)
 {
@@ -97,10 +98,12 @@ void mfs_buf_consume(struct mfs_buf *b, size_t n)
 {
     b->start += n;
     if (b->start == b->end)
-        b->start = b->end = 0;
+        mfs_buf_clear(b);
 }
 
 void mfs_buf_clear(struct mfs_buf *b)
 {
+    if (b->cap > BUF_KEPT)
+        mfs_buf_fini(b);
     b->start = b->end = 0;
 }

@@ -19,8 +19,9 @@ char *mfs_buf_reserve(struct mfs_buf *b, size_t n);
 void mfs_buf_commit(struct mfs_buf *b, size_t n); /* n reserved bytes are now content */
 int mfs_buf_append(struct mfs_buf *b, const void *p, size_t n); /* 0 or -ENOMEM */
 int mfs_buf_printf(struct mfs_buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void mfs_buf_consume(struct mfs_buf *b, size_t n); /* drops n bytes of the front */
-void mfs_buf_clear(struct mfs_buf *b);
+/* Drops n bytes of the front; one that is empty then gives memory back when that is much. */
+void mfs_buf_consume(struct mfs_buf *b, size_t n);
+void mfs_buf_clear(struct mfs_buf *b); /* likewise */
 
 /* Where the content is; NULL while no room was ever needed. */
 static inline char *mfs_buf_data(const struct mfs_buf *b)

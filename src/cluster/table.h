@@ -56,11 +56,12 @@ struct mfs_table_patch {
     struct mfs_partition part;
 };
 
-#define MFS_TABLE_WHOLE_FROM  2 /* where more than one partition of so many is another, it goes whole */
+#define MFS_TABLE_WHOLE_FROM                                                                       \
+    2 /* where more than one partition of so many is another, it goes whole */
 #define MFS_TABLE_DIGEST_TEXT 17 /* 64 bits in hexadecimal and NUL */
 
 struct mfs_table_change {
-    uint64_t base;                     /* epoch of that table; 0: this is no change */
+    uint64_t base;                      /* epoch of that table; 0: this is no change */
     char digest[MFS_TABLE_DIGEST_TEXT]; /* … its digest: the epoch alone may be that of another
                                           table, whose save cm's machine has forgotten */
     uint64_t epoch;
@@ -75,8 +76,8 @@ bool mfs_partition_equal(const struct mfs_partition *a, const struct mfs_partiti
 
 void mfs_table_digest_text(uint64_t digest, char out[MFS_TABLE_DIGEST_TEXT]);
 
-/* What makes `to` of `from`: *change, whose patches the caller frees. 0; 1 when the whole is no longer
- * (the change has no base then); or -ENOMEM. */
+/* What makes `to` of `from`: *change, whose patches the caller frees. 0; 1 when the whole is no
+ * longer (the change has no base then); or -ENOMEM. */
 int mfs_table_difference(const struct mfs_table *from, const struct mfs_table *to,
                          struct mfs_table_change *change);
 

@@ -117,15 +117,17 @@ static void put_list(struct writer *w, const struct mfs_field *f, const void *fr
     uint32_t n = list_count(f, from);
     bool pretty = w->layout == MFS_LAYOUT_PRETTY;
 
-    put(w, "[", 1);
+    bool lines = w->layout == MFS_LAYOUT_LINES;
+
+    put(w, "[\n", lines ? 2 : 1);
     w->depth++;
     for (uint32_t i = 0; i < n; i++) {
         if (i)
-            put(w, ", ", pretty ? 2 : 1);
+            put(w, lines ? "\n," : ", ", lines || pretty ? 2 : 1);
         put_struct(w, f->sub, items + i * f->sub->size);
     }
     w->depth--;
-    put(w, "]", 1);
+    put(w, "\n]" + !lines, lines ? 2 : 1);
 }
 
 static void put_field(struct writer *w, const struct mfs_field *f, const void *from)
@@ -211,14 +213,16 @@ static bool is_default(const struct mfs_schema *schema, const void *from)
 static void put_struct(struct writer *w, const struct mfs_schema *schema, const void *from)
 {
     bool pretty = w->layout == MFS_LAYOUT_PRETTY, first = true;
+    bool lean = w->layout == MFS_LAYOUT_LEAN || w->layout == MFS_LAYOUT_LINES;
+    bool lines = pretty || (w->layout == MFS_LAYOUT_LINES && !w->depth);
 
     w->depth++;
     put(w, "{\n", pretty ? 2 : 1);
     for (const struct mfs_field *f = schema->fields; f->name; f++) {
-        if (w->layout == MFS_LAYOUT_LEAN && !f->required && is_zero(f, from))
+        if (lean && !f->required && is_zero(f, from))
             continue;
         if (!first)
-            put(w, ",\n", pretty ? 2 : 1);
+            put(w, ",\n", lines ? 2 : 1);
         first = false;
         put_tabs(w, pretty ? w->depth : 0);
         put_string(w, f->name);
@@ -248,6 +252,11 @@ int mfs_schema_encode(const struct mfs_schema *schema, const void *from, bool pr
                       struct mfs_buf *out)
 {
     return mfs_schema_put(schema, from, pretty ? MFS_LAYOUT_PRETTY : MFS_LAYOUT_LINE, 0, out);
+}
+
+int mfs_schema_encode_lines(const struct mfs_schema *schema, const void *from, struct mfs_buf *out)
+{
+    return mfs_schema_put(schema, from, MFS_LAYOUT_LINES, 0, out);
 }
 
 int mfs_string_encode(const char *text, struct mfs_buf *out)

@@ -9,6 +9,7 @@ struct mfs_table;
 enum mfs_layout {
     MFS_LAYOUT_LINE,
     MFS_LAYOUT_PRETTY, /* over several lines */
+    MFS_LAYOUT_LINES,  /* without that, too; each member of the whole and of each list is a line */
     MFS_LAYOUT_LEAN,   /* a line, without what is zero, empty or false and may be left out: what
                           programs of ours send each other */
 };

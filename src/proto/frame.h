@@ -7,7 +7,7 @@
 #include "base/buf.h"
 
 #define MFS_FRAME_HEAD 4
-#define MFS_FRAME_MAX  (16U << 20)
+#define MFS_FRAME_MAX  (64U << 20) /* the state of a cm with 65,535 partitions */
 
 /* Looks for a whole frame at the front of `in`. Returns 1 with body and length (pointing into the
  * buffer; call mfs_frame_done when it has been used), 0 when more bytes are needed, -EMSGSIZE when

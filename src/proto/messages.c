@@ -339,6 +339,13 @@ static const struct mfs_schema leave_schema = {
     "leave", sizeof(struct mfs_msg_leave),
     FIELDS{{.name = "ms", .required = true, MFS_FIELD(U64, struct mfs_msg_leave, ms)}, {0}}};
 
+static const struct mfs_schema edit_schema = {
+    "edit", sizeof(struct mfs_edit),
+    FIELDS{{.name = "at", MFS_FIELD(U64, struct mfs_edit, at)},
+           {.name = "cut", MFS_FIELD(U64, struct mfs_edit, cut)},
+           {.name = "text", MFS_FIELD(TEXT, struct mfs_edit, text)},
+           {0}}};
+
 static const struct mfs_schema state_schema = {
     "state", sizeof(struct mfs_msg_state),
     FIELDS{{.name = "term", .required = true, MFS_FIELD(U64, struct mfs_msg_state, term)},
@@ -346,6 +353,8 @@ static const struct mfs_schema state_schema = {
            {.name = "candidate", MFS_FIELD(U32, struct mfs_msg_state, candidate)},
            {.name = "base", MFS_FIELD(U64, struct mfs_msg_state, base)},
            {.name = "text", .required = true, MFS_FIELD(TEXT, struct mfs_msg_state, text)},
+           {.name = "of", MFS_FIELD(STR, struct mfs_msg_state, of)},
+           {.name = "edits", MFS_FIELD_LIST(struct mfs_msg_state, edit, nedits, &edit_schema)},
            {0}}};
 
 static const struct mfs_schema vote_schema = {

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/edits.h"
 #include "base/metrics.h"
 #include "cluster/table.h"
 #include "proto/image_sum.h"
@@ -113,8 +114,8 @@ struct mfs_msg_table {
     struct mfs_table_change change;
 };
 
-/* *out: the table that comes of a decoded message where `held` (NULL: none) is there, the caller's to
- * free; NULL: `held` is no older. 0, or -ENOMEM, -EINVAL, -ESTALE with the reason. */
+/* *out: the table that comes of a decoded message where `held` (NULL: none) is there, the caller's
+ * to free; NULL: `held` is no older. 0, or -ENOMEM, -EINVAL, -ESTALE with the reason. */
 int mfs_table_of_message(const struct mfs_msg_table *m, const struct mfs_table *held,
                          struct mfs_table **out, struct mfs_err *err);
 
@@ -371,7 +372,11 @@ struct mfs_msg_state {
     uint64_t term, revision; /* of a higher term, or of the same one and a higher revision: newer */
     uint32_t candidate;      /* node at which the cm of that term began; means nothing in term 0 */
     uint64_t base;           /* the term of the state that the cm of this one went on from */
-    char *text;
+    char *text;              /* the whole, unless: */
+    char of[MFS_TABLE_DIGEST_TEXT]; /* … XXH64 of the copy that the node has; -ENODATA is the answer
+                                       when it has another one, and the whole comes */
+    uint32_t nedits;
+    struct mfs_edit *edit; /* what makes this one of that */
 };
 
 /* A cm is to begin at that node. An lm whose cm answers it refuses, as one does that knows of a

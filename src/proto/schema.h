@@ -58,6 +58,11 @@ struct mfs_schema {
 int mfs_schema_encode(const struct mfs_schema *schema, const void *from, bool pretty,
                       struct mfs_buf *out);
 
+/* Likewise; each member of the object and of each list is on a line of its own, and what is zero,
+ * empty or false may be missing: texts of two states differ in the lines of what is not the same.
+ */
+int mfs_schema_encode_lines(const struct mfs_schema *schema, const void *from, struct mfs_buf *out);
+
 /* Fills the struct (which need not be initialised) from a JSON object. 0, -EINVAL with the reason,
  * or -ENOMEM; on failure nothing is left to free. */
 int mfs_schema_decode(const struct mfs_schema *schema, const char *text, size_t len, void *to,

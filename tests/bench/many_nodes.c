@@ -518,8 +518,8 @@ static void tell(const char *what)
     double passed = (double)(mfs_clock_mono() - before.began) / 1e9;
     double spent = cm_spent() - before.spent;
 
-    printf("| %s | %.2f | %.2f | %.1f | %llu (%llu) | %llu | %llu | %.0f | %.0f |\n", what, passed, spent,
-           (double)(received() - before.received) / 1e6,
+    printf("| %s | %.2f | %.2f | %.1f | %llu (%llu) | %llu | %llu | %.0f | %.0f |\n", what, passed,
+           spent, (double)(received() - before.received) / 1e6,
            (unsigned long long)(w.tables - before.tables),
            (unsigned long long)(w.wholes - before.wholes),
            (unsigned long long)(w.states - before.states),
@@ -690,7 +690,8 @@ int main(int argc, char **argv)
     printf("%u nodes, %u partitions%s, %s\n", w.nnodes, w.nparts, w.replicas ? ", replicas" : "",
            w.dir);
     printf(
-        "| step | s | cm's processor s | MB to nodes | tables (whole) | copies of cm.json | reports and "
+        "| step | s | cm's processor s | MB to nodes | tables (whole) | copies of cm.json | "
+        "reports and "
         "beats | cm's MiB | at most |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
     start();
     if (w.replicas) {

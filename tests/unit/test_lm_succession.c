@@ -8,13 +8,15 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/hash.h"
 #include "lm_world.h"
 
 static int keep(struct lm_world *w, uint64_t term, uint32_t candidate, uint64_t base,
                 uint64_t revision)
 {
     char text[] = "{\"term\":0,\"revision\":1}";
-    struct mfs_msg_state m = {term, revision, candidate, base, text};
+    struct mfs_msg_state m = {
+        .term = term, .revision = revision, .candidate = candidate, .base = base, .text = text};
 
     text[8] = (char)('0' + term);
     text[21] = (char)('0' + revision);
@@ -77,11 +79,34 @@ static void test_a_new_lm_keeps_to_it(void **state)
     assert_int_equal(keep(w, 2, 1, 0, 3), -ESTALE);
 }
 
+/* What has changed is put into the copy that is there, and only into that one. */
+static void test_a_copy_is_edited(void **state)
+{
+    struct lm_world *w = *state;
+    char text[] = "{\"term\":0,\"revision\":1}", later[] = "{\"term\":0,\"revision\":2}",
+         two[] = "2";
+    struct mfs_edit edit = {.at = 21, .cut = 1, .text = two};
+    struct mfs_msg_state m = {.revision = 2, .nedits = 1, .edit = &edit};
+
+    mfs_table_digest_text(mfs_hash64(text, strlen(text), 0), m.of);
+    assert_int_equal(lm_world_ask(w, MFS_MSG_STATE, &m), -ENODATA); /* there is none */
+    assert_int_equal(keep(w, 0, 0, 0, 1), 0);
+    edit.at = 100;
+    assert_int_equal(lm_world_ask(w, MFS_MSG_STATE, &m), -ENODATA);
+    edit.at = 21;
+    assert_int_equal(lm_world_ask(w, MFS_MSG_STATE, &m), 0);
+    m.revision = 3;
+    assert_int_equal(lm_world_ask(w, MFS_MSG_STATE, &m), -ENODATA); /* it is another one by now */
+    mfs_table_digest_text(mfs_hash64(later, strlen(later), 0), m.of);
+    assert_int_equal(lm_world_ask(w, MFS_MSG_STATE, &m), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, lm_world_setup, lm_world_teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(test_a_copy_is_edited),
         TEST(test_a_vote_is_for_ever),
         TEST(test_a_raised_term_goes_on_from_what_is_here),
         TEST(test_a_new_lm_keeps_to_it),
