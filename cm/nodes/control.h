@@ -69,6 +69,8 @@ struct mfs_node {
     uint64_t copy_held;         /* … and of which it has said that it keeps it */
     int64_t copy_failed;        /* when it last said that it can't; 0: it can */
     int64_t copy_behind;        /* since then it has lacked the newest; 0: it has it */
+    uint32_t waiting;           /* requests to it, for a state to be held (quorum.h) */
+    uint64_t waits_in;          /* the last look at these that has found one which has to wait */
     bool forgetful;             /* it votes, and has lost its copy (quorum.h) */
     struct mfs_follow *follow;  /* it is being told where cm is (follow.h) */
     int64_t last_contact;       /* when its last message came that tells of its state */

@@ -42,6 +42,7 @@ struct mfs_copies {
     uint64_t nsteps;
     uint32_t whole;  /* on their way */
     int64_t next_at; /* of the next round, mono */
+    bool looks;      /* what waits for copies to be kept is looked at soon */
     bool complained; /* that it can't be sent */
 };
 
@@ -162,6 +163,21 @@ struct sent {
     bool whole;
 };
 
+static void look(void *arg)
+{
+    struct mfs_cm *cm = arg;
+
+    cm->copies->looks = false;
+    mfs_quorum_look(cm);
+}
+
+/* Once for all that have answered by then: it takes a look at all nodes. */
+static void look_soon(struct mfs_cm *cm)
+{
+    if (!cm->copies->looks && !mfs_loop_post(cm->loop, look, cm))
+        cm->copies->looks = true;
+}
+
 static void kept(void *arg, const struct mfs_err *err, const void *reply)
 {
     struct sent *s = arg;
@@ -188,7 +204,7 @@ static void kept(void *arg, const struct mfs_err *err, const void *reply)
         n->copy_failed = 0;
         if (revision > n->copy_held)
             n->copy_held = revision;
-        mfs_quorum_look(cm);
+        look_soon(cm);
     }
 }
 

@@ -37,6 +37,9 @@ struct mfs_quorum {
     struct request *first, **last;
     uint64_t changed;    /* revision in which the voters, or the term, changed last */
     uint64_t voted_term; /* the highest that nodes which have joined have voted in */
+    uint64_t look;       /* at the requests that wait: the number of this one */
+    uint64_t is_held;    /* in this look: up to this revision all are; … */
+    uint64_t is_not;     /* … and from this one on none is. 0: not known */
     bool alone;          /* too few voters are in contact, and an event has said so */
 };
 
@@ -109,8 +112,11 @@ static bool must_be_held(enum mfs_msg type, const void *body)
     }
 }
 
-static bool any_waits(const struct mfs_cm *cm, const struct mfs_conn *c)
+/* Of a node also when it is one of a connection before. */
+static bool any_waits(const struct mfs_cm *cm, const struct mfs_node *n, const struct mfs_conn *c)
 {
+    if (n)
+        return n->waiting > 0;
     for (const struct request *r = cm->quorum->first; r; r = r->next)
         if (r->conn == c)
             return true;
@@ -123,11 +129,33 @@ static bool overtakes(enum mfs_msg type)
     return type == MFS_MSG_FOLLOW || type == MFS_MSG_ADOPT;
 }
 
+/* Many wait for the same revision, and whoever has a later one has that. */
+static bool is_held(const struct mfs_cm *cm, uint64_t revision)
+{
+    struct mfs_quorum *q = cm->quorum;
+
+    if (revision <= q->is_held)
+        return true;
+    if (q->is_not && revision >= q->is_not)
+        return false;
+    if (mfs_quorum_has(cm, revision))
+        q->is_held = revision;
+    else
+        q->is_not = revision;
+    return revision <= q->is_held;
+}
+
+static void begin_look(struct mfs_quorum *q)
+{
+    q->look++;
+    q->is_held = q->is_not = 0;
+}
+
 /* A node that votes ends only when the others know that it does not any more. */
 static bool is_due(const struct mfs_cm *cm, const struct request *r)
 {
     return !mfs_cm_in_phase(cm, MFS_PHASE_RUNNING) ||
-           (mfs_quorum_has(cm, r->revision) &&
+           (is_held(cm, r->revision) &&
             !(r->node && r->type == MFS_MSG_STOP && r->node->record->votes));
 }
 
@@ -180,21 +208,37 @@ static void send(const struct mfs_cm *cm, struct request *r)
     free_request(r);
 }
 
+/* One to the same peer waits before it. */
+static bool is_behind(const struct mfs_quorum *q, const struct request *r)
+{
+    const struct request *before = q->first;
+
+    if (r->node)
+        return r->node->waits_in == q->look;
+    while (before != r && before->conn != r->conn)
+        before = before->next;
+    return before != r;
+}
+
 /* The next one that is due, late or void, and before which none to the same peer waits. */
 static struct request *take_due(struct mfs_cm *cm, int64_t now)
 {
     struct mfs_quorum *q = cm->quorum;
 
+    begin_look(q);
     for (struct request **at = &q->first; *at; at = &(*at)->next) {
-        struct request *r = *at, *before = q->first;
+        struct request *r = *at;
 
-        while (before != r && before->conn != r->conn)
-            before = before->next;
-        if (before != r || (!is_due(cm, r) && now < r->until && mfs_conn_is_up(r->conn)))
+        if (is_behind(q, r) || (!is_due(cm, r) && now < r->until && mfs_conn_is_up(r->conn))) {
+            if (r->node)
+                r->node->waits_in = q->look;
             continue;
+        }
         *at = r->next;
         if (!r->next)
             q->last = at;
+        if (r->node)
+            r->node->waiting--;
         return r;
     }
     return NULL;
@@ -215,6 +259,8 @@ static int wait_for_it(struct mfs_cm *cm, const struct request *what, const void
         return rc;
     }
     mfs_conn_get(r->conn);
+    if (r->node)
+        r->node->waiting++;
     *q->last = r;
     q->last = &r->next;
     mfs_copies_hurry(cm);
@@ -223,9 +269,12 @@ static int wait_for_it(struct mfs_cm *cm, const struct request *what, const void
 
 static int ask(struct mfs_cm *cm, struct request *r, const void *body, int64_t timeout)
 {
-    bool due = !cm->quorum || !must_be_held(r->type, body) || is_due(cm, r);
+    bool due;
 
-    if (due && (!cm->quorum || overtakes(r->type) || !any_waits(cm, r->conn)))
+    if (cm->quorum)
+        begin_look(cm->quorum);
+    due = !cm->quorum || !must_be_held(r->type, body) || is_due(cm, r);
+    if (due && (!cm->quorum || overtakes(r->type) || !any_waits(cm, r->node, r->conn)))
         return mfs_conn_request(r->conn, r->type, body, timeout, r->done, r->arg);
     r->until = mfs_clock_mono() + timeout;
     return wait_for_it(cm, r, body);
@@ -406,6 +455,8 @@ void mfs_quorum_fini(struct mfs_cm *cm)
         struct mfs_err err;
 
         q->first = r->next;
+        if (r->node)
+            r->node->waiting--;
         mfs_err_set(&err, -ECONNABORTED, "cm ends");
         r->done(r->arg, &err, NULL);
         free_request(r);

@@ -34,11 +34,13 @@ static void put_escaped(struct writer *w, unsigned char c)
 {
     static const char plain[] = "\"\\\b\f\n\r\t", letter[] = "\"\\bfnrt";
     const char *at = c ? strchr(plain, c) : NULL;
-    char text[8];
-    int n = at ? snprintf(text, sizeof text, "\\%c", letter[at - plain])
-               : snprintf(text, sizeof text, "\\u%04x", c);
+    char text[8] = "\\";
 
-    put(w, text, (size_t)n);
+    if (at)
+        text[1] = letter[at - plain];
+    else
+        snprintf(text, sizeof text, "\\u%04x", c);
+    put(w, text, at ? 2 : 6);
 }
 
 static void put_string(struct writer *w, const char *s)

@@ -33,11 +33,11 @@ struct client {
     _Atomic uint64_t epoch;
 
     /* orders */
-    atomic_bool deaf;    /* does not answer tables */
-    atomic_bool forgets; /* the table that it has, when the next one comes */
+    atomic_bool deaf;            /* does not answer tables */
+    atomic_bool forgets;         /* the table that it has, when the next one comes */
     atomic_uint wholes, changes; /* tables, and changes of one, that have come */
-    atomic_bool hang_up; /* and goes on living */
-    atomic_uint again;   /* says hello once more, as that process */
+    atomic_bool hang_up;         /* and goes on living */
+    atomic_uint again;           /* says hello once more, as that process */
 };
 
 /* What only its process has. */
