@@ -136,7 +136,7 @@ on tux4 mv "$OWN/kept" "$OWN/secret"
 whole tux4 4
 
 say "elected, when cm was killed while partitions moved"
-cm_on tux3 scale 3 >"$T/out" 2>&1 &
+cm_on tux3 scale 3 --rate 1M >"$T/out" 2>&1 &
 must_happen 20 status_is tux4 '.state == "scaling"'
 signal_cm_on tux1 KILL
 wait $! && fail "cm scale has not noticed that"
