@@ -183,7 +183,7 @@ static void kept(void *arg, const struct mfs_err *err, const void *reply)
     struct sent *s = arg;
     struct mfs_node *n = s->node;
     struct mfs_cm *cm = n->cm;
-    bool ours = n->conn == s->conn && s->term == cm->state.term;
+    bool ours = cm->copies && n->conn == s->conn && s->term == cm->state.term;
     uint64_t revision = s->revision;
 
     (void)reply;

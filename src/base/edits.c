@@ -22,6 +22,13 @@ struct maker {
     uint64_t at; /* of what comes next, in the text as it is by then */
 };
 
+static struct side side_of(const struct mfs_buf *b)
+{
+    const char *at = mfs_buf_len(b) ? mfs_buf_data(b) : "";
+
+    return (struct side){at, at + mfs_buf_len(b)};
+}
+
 static const char *line_end(const char *at, const char *end)
 {
     const char *nl = memchr(at, '\n', (size_t)(end - at));
@@ -122,8 +129,7 @@ static int add(struct maker *m, const char *text, size_t len, size_t cut)
 int mfs_edits_make(const struct mfs_buf *from, const struct mfs_buf *to, struct mfs_edit **list,
                    uint32_t *n)
 {
-    struct side a = {mfs_buf_data(from), mfs_buf_data(from) + mfs_buf_len(from)};
-    struct side b = {mfs_buf_data(to), mfs_buf_data(to) + mfs_buf_len(to)};
+    struct side a = side_of(from), b = side_of(to);
     struct maker m = {0};
     int rc = 0;
 
@@ -154,9 +160,9 @@ static int apply(struct mfs_buf *b, const struct mfs_edit *e)
 
     if (e->at > len || e->cut > len - e->at)
         return -EINVAL;
-    if (put > e->cut && !mfs_buf_reserve(b, put - e->cut))
+    if (!mfs_buf_reserve(b, put > e->cut ? put - e->cut : 0))
         return -ENOMEM;
-    at = mfs_buf_data(b) ? mfs_buf_data(b) + e->at : NULL;
+    at = mfs_buf_data(b) + e->at;
     rest = len - e->at - e->cut;
     if (rest && put != e->cut)
         memmove(at + put, at + e->cut, rest);
