@@ -151,9 +151,8 @@ static void on_table(struct mfs_conn *c, uint64_t id, const void *body, void *ar
         p->w->late_id = id;
         return;
     }
-    mfs_conn_reply(
-        c, MFS_MSG_TABLE, id,
-        &(struct mfs_msg_epoch){m->table ? m->table->epoch : m->change.epoch});
+    mfs_conn_reply(c, MFS_MSG_TABLE, id,
+                   &(struct mfs_msg_epoch){m->table ? m->table->epoch : m->change.epoch});
 }
 
 /* A replica is given up ("term"): its partition serves without terms. Or it has got one ("terms"),
