@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "cluster/trust.h"
@@ -180,6 +181,23 @@ static void on_end_clients(struct mfs_conn *c, uint64_t id, const void *body, vo
     mfs_conn_reply(c, MFS_MSG_END_CLIENTS, id, NULL);
 }
 
+static uint64_t received_by(const struct mfs_conn *c)
+{
+    struct tcp_info info = {0};
+    socklen_t len = sizeof info;
+
+    return getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &len) ? 0 : info.tcpi_bytes_received;
+}
+
+static void hang_up(struct node *n)
+{
+    struct mfs_conn *c = mfs_uplink_conn(n->uplink);
+
+    n->received += c ? received_by(c) : 0;
+    mfs_uplink_destroy(n->uplink);
+    n->uplink = NULL;
+}
+
 /* Its provider takes the end of that process for that of the lm. */
 static void end_stand_in(const struct node *n)
 {
@@ -198,8 +216,7 @@ static void end(void *arg)
 {
     struct node *n = arg;
 
-    mfs_uplink_destroy(n->uplink);
-    n->uplink = NULL;
+    hang_up(n);
     end_stand_in(n);
 }
 
@@ -268,14 +285,6 @@ static void join(struct node *n, struct mfs_conn *c)
             m.assigned[m.nassigned++] = (struct mfs_assigned_part){.index = i, .port = 20000};
     mfs_conn_request(c, MFS_MSG_JOIN, &m, 60 * MFS_SEC, join_done, n);
     free(m.assigned);
-}
-
-static uint64_t received_by(const struct mfs_conn *c)
-{
-    struct tcp_info info = {0};
-    socklen_t len = sizeof info;
-
-    return getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &len) ? 0 : info.tcpi_bytes_received;
 }
 
 static void up(struct mfs_conn *c, void *arg)
@@ -653,8 +662,7 @@ static void die(void)
 
     begin();
     n->gone = true;
-    mfs_uplink_destroy(n->uplink);
-    n->uplink = NULL;
+    hang_up(n);
     wait_for("failover", taken_over);
     tell("one node dies: all its partitions serve elsewhere");
 }
@@ -720,5 +728,6 @@ int main(int argc, char **argv)
     flood();
     kill(w.daemon, SIGKILL);
     waitpid(w.daemon, NULL, 0);
+    mfs_file_remove_tree(w.dir);
     return 0;
 }
