@@ -64,7 +64,7 @@ typedef bool mfs_meta_revoked_fn(void *arg, uint64_t ino, bool name, bool own,
 
 /* Another client has changed the file: its attributes that are shown as mfs_meta_may_show allowed
  * are to be shown no more; `done` is to be called, by any thread, when that is so. Must not wait
- * itself. */
+ * itself. Without `done` it was this client, and is so on return. */
 typedef void mfs_meta_recalled_fn(void *arg, uint64_t ino, void (*done)(void *done_arg),
                                   void *done_arg);
 

@@ -57,7 +57,7 @@ static void recalled(void *arg, uint64_t ino, void (*done)(void *done_arg), void
 
     if (fn)
         fn(atomic_load(&vfs->recall_arg), ino, done, done_arg);
-    else
+    else if (done)
         done(done_arg);
 }
 

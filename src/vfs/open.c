@@ -241,6 +241,7 @@ int mfs_vfs_create_open(struct mfs_vfs *vfs, uint64_t parent, const char *name, 
         return rc;
     }
     ino = attr->ino;
+    f->created = created;
     if (created || may_open_found(attr, flags, cred)) {
         rc = finish_create(vfs, f, created, cred->drop, attr, keep_cache);
     } else {

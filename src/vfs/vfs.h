@@ -154,6 +154,7 @@ int mfs_vfs_tmpfile(struct mfs_vfs *vfs, uint64_t parent, mode_t mode, int flags
 int mfs_vfs_open(struct mfs_vfs *vfs, uint64_t ino, int flags, struct mfs_file **file,
                  bool *keep_cache);
 
+bool mfs_vfs_has_created(const struct mfs_file *file); /* or had another made the file? */
 uint64_t mfs_file_ino(const struct mfs_file *file);
 
 /* `direct`: not for the kernel's pages, so that the kernel does not bound the read by a size: it is

@@ -393,6 +393,36 @@ static void in_group_before(void)
     OK(unlink(a));
 }
 
+/* The kernel of the user's mount knows the file, and that it had no ACL; it comes to the name that
+ * the file has got since for the first time. */
+static void refused_since(void)
+{
+    static const unsigned char acl[] = {
+        2, 0,          0,         0,   1,   0,   6,  0, 255, 255, 255, 255, 2,   0,  0,
+        0, USER & 255, USER >> 8, 0,   0,   4,   0,  6, 0,   255, 255, 255, 255, 16, 0,
+        7, 0,          255,       255, 255, 255, 32, 0, 0,   0,   255, 255, 255, 255};
+    char was[4200], is[4200];
+    int fd;
+
+    snprintf(was, sizeof was, "%s-renamed", a);
+    snprintf(is, sizeof is, "%s-renamed", b);
+    OK(fd = open(a, O_RDWR | O_CREAT, 0660));
+    OK(close(fd));
+    OK(chown(a, 0, GROUP));
+    OK(chmod(a, 0660));
+    be_user();
+    OK(fd = open(b, O_RDONLY));
+    be_root();
+    sleep(2); /* what it was shown then is not recalled any more */
+    OK(setxattr(a, "system.posix_acl_access", acl, sizeof acl, 0));
+    OK(rename(a, was));
+    be_user();
+    FAILS(EACCES, open(is, O_RDONLY));
+    be_root();
+    OK(close(fd));
+    OK(unlink(was));
+}
+
 int main(int argc, char **argv)
 {
     char cwd[2048];
@@ -419,6 +449,7 @@ int main(int argc, char **argv)
     written_here();
     owned_before();
     in_group_before();
+    refused_since();
     OK(unlink(source));
     fs_leave();
     return 0;

@@ -20,28 +20,54 @@ static int teardown(void **state)
     return 0;
 }
 
+static int64_t now(void)
+{
+    return mfs_clock_mono();
+}
+
 static void nothing_is_shown_at_first(void **state)
 {
     assert_false(mfs_recalls_any(*state, 7));
-    assert_false(mfs_recalls_untaken(*state, 7));
+    assert_int_equal(mfs_recalls_untaken(*state, 7, now()), MFS_RECALLS_NONE);
+    assert_false(mfs_recalls_take_acl(*state, 7));
 }
 
 static void a_known_inode_is_recalled_and_not_waited_for(void **state)
 {
     mfs_recalls_show(*state, 7);
     assert_true(mfs_recalls_any(*state, 7));
-    assert_false(mfs_recalls_untaken(*state, 7));
+    assert_int_equal(mfs_recalls_untaken(*state, 7, now()), MFS_RECALLS_NONE);
+    mfs_recalls_shown(*state, 7);
+    assert_true(mfs_recalls_any(*state, 7));
 }
 
 static void the_next_request_proves_it(void **state)
 {
-    assert_true(mfs_recalls_show_new(*state, 100, 7));
-    assert_true(mfs_recalls_untaken(*state, 7)); /* not even sent */
-    mfs_recalls_sent(*state, 100, 7);
-    assert_true(mfs_recalls_untaken(*state, 7));
+    assert_true(mfs_recalls_show_new(*state, 100, 7, false));
+    assert_int_equal(mfs_recalls_untaken(*state, 7, now()), MFS_RECALLS_OF_UNKNOWN);
+    mfs_recalls_shown_new(*state, 100, 7);
+    assert_int_equal(mfs_recalls_untaken(*state, 7, now()), MFS_RECALLS_OF_UNKNOWN);
     mfs_recalls_taken(*state, 100);
-    assert_false(mfs_recalls_untaken(*state, 7));
+    assert_int_equal(mfs_recalls_untaken(*state, 7, now()), MFS_RECALLS_NONE);
     assert_true(mfs_recalls_any(*state, 7));
+}
+
+static void that_of_a_create_counts_in_any_case(void **state)
+{
+    assert_true(mfs_recalls_show_new(*state, 100, 7, true));
+    assert_true(mfs_recalls_show_new(*state, 101, 7, false));
+    assert_int_equal(mfs_recalls_untaken(*state, 7, now()), MFS_RECALLS_OF_ANY_CASE);
+    mfs_recalls_taken(*state, 100);
+    assert_int_equal(mfs_recalls_untaken(*state, 7, now()), MFS_RECALLS_OF_UNKNOWN);
+}
+
+static void answers_from_after_a_change_do_not_count(void **state)
+{
+    int64_t changed = now();
+
+    mfs_clock_sleep(1000);
+    assert_true(mfs_recalls_show_new(*state, 100, 7, true));
+    assert_int_equal(mfs_recalls_untaken(*state, 7, changed), MFS_RECALLS_NONE);
 }
 
 /* Threads share places. */
@@ -49,35 +75,44 @@ static void what_is_not_taken_keeps_its_place(void **state)
 {
     pid_t other = 0;
 
-    assert_true(mfs_recalls_show_new(*state, 1, 7));
+    assert_true(mfs_recalls_show_new(*state, 1, 7, false));
     for (pid_t t = 2; t < 100000 && other == 0; t++)
-        if (!mfs_recalls_show_new(*state, t, 8))
+        if (!mfs_recalls_show_new(*state, t, 8, false))
             other = t;
     assert_int_not_equal(other, 0);
-    assert_true(mfs_recalls_untaken(*state, 7));
-    mfs_recalls_sent(*state, 1, 7);
-    assert_false(mfs_recalls_show_new(*state, other, 8));
+    mfs_recalls_shown_new(*state, 1, 7);
+    assert_false(mfs_recalls_show_new(*state, other, 8, false));
     mfs_clock_sleep(MFS_RECALLS_TAKEN + MFS_MSEC); /* it is taken for granted by then */
-    assert_false(mfs_recalls_untaken(*state, 7));
-    assert_true(mfs_recalls_show_new(*state, other, 8));
+    assert_int_equal(mfs_recalls_untaken(*state, 7, now()), MFS_RECALLS_NONE);
+    assert_true(mfs_recalls_show_new(*state, other, 8, false));
 }
 
 /* Those have all the same number. */
 static void threads_of_another_name_space_prove_nothing(void **state)
 {
-    assert_true(mfs_recalls_show_new(*state, 0, 7));
-    mfs_recalls_sent(*state, 0, 7);
+    assert_true(mfs_recalls_show_new(*state, 0, 7, false));
+    mfs_recalls_shown_new(*state, 0, 7);
     mfs_recalls_taken(*state, 0);
-    assert_false(mfs_recalls_show_new(*state, 0, 7));
-    assert_true(mfs_recalls_show_new(*state, 0, 8));
-    assert_true(mfs_recalls_untaken(*state, 7));
+    assert_false(mfs_recalls_show_new(*state, 0, 7, false));
+    assert_true(mfs_recalls_show_new(*state, 0, 8, false));
+    assert_int_equal(mfs_recalls_untaken(*state, 7, now()), MFS_RECALLS_OF_UNKNOWN);
 }
 
-static void it_is_over_in_the_end(void **state)
+static void it_is_over_when_it_was_sent_long_ago(void **state)
 {
     mfs_recalls_show(*state, 7);
     mfs_clock_sleep(MFS_RECALLS_TAKEN + 2 * MFS_META_SHOWN);
+    assert_true(mfs_recalls_any(*state, 7)); /* its sender was stopped */
+    mfs_recalls_shown(*state, 7);
+    mfs_clock_sleep(MFS_RECALLS_TAKEN + 2 * MFS_META_SHOWN);
     assert_false(mfs_recalls_any(*state, 7));
+}
+
+static void an_acl_is_forgotten_once(void **state)
+{
+    mfs_recalls_acl(*state, 7);
+    assert_true(mfs_recalls_take_acl(*state, 7));
+    assert_false(mfs_recalls_take_acl(*state, 7));
 }
 
 int main(void)
@@ -89,7 +124,10 @@ int main(void)
         TEST(the_next_request_proves_it),
         TEST(what_is_not_taken_keeps_its_place),
         TEST(threads_of_another_name_space_prove_nothing),
-        TEST(it_is_over_in_the_end),
+        TEST(that_of_a_create_counts_in_any_case),
+        TEST(answers_from_after_a_change_do_not_count),
+        TEST(it_is_over_when_it_was_sent_long_ago),
+        TEST(an_acl_is_forgotten_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

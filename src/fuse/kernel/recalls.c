@@ -1,5 +1,6 @@
 #include "fuse/kernel/recalls.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -10,16 +11,25 @@
 #define ANSWERS 1024U
 #define TICKS   (20 * MFS_MSEC) /* the kernel rounds times up, to its ticks */
 
+/* By hash of the ino. */
+struct file {
+    int64_t until;  /* the kernel uses nothing that was sent any more, mono */
+    unsigned begun; /* answers that show something and were not sent yet */
+    bool acl;       /* the kernel has asked for it */
+};
+
 /* The last answer that may have told a thread of an inode. */
 struct answer {
     pid_t thread; /* 0: of another PID namespace */
     uint64_t ino;
+    bool create;
+    int64_t begun; /* mono */
     int64_t taken; /* by then it is, mono; 0: there was none; INT64_MAX: it was not sent yet */
 };
 
 struct mfs_recalls {
-    pthread_mutex_t lock;           /* guards what follows; a leaf */
-    int64_t until[FILES];           /* by hash of the ino: the kernel uses none of them any more */
+    pthread_mutex_t lock; /* guards what follows; a leaf */
+    struct file files[FILES];
     struct answer answers[ANSWERS]; /* by thread; of thread 0 by hash of the ino */
 };
 
@@ -39,54 +49,72 @@ void mfs_recalls_destroy(struct mfs_recalls *r)
     free(r);
 }
 
-static int64_t *until(struct mfs_recalls *r, uint64_t ino)
+static uint64_t hash(uint64_t ino)
 {
-    return &r->until[mfs_hash64(&ino, sizeof ino, 0) % FILES];
+    return mfs_hash64(&ino, sizeof ino, 0);
+}
+
+static struct file *file_of(struct mfs_recalls *r, uint64_t ino)
+{
+    return &r->files[hash(ino) % FILES];
 }
 
 static struct answer *answer_to(struct mfs_recalls *r, pid_t thread, uint64_t ino)
 {
-    uint64_t key = thread != 0 ? (uint64_t)thread : mfs_hash64(&ino, sizeof ino, 0);
-
-    return &r->answers[key % ANSWERS];
-}
-
-static void show(struct mfs_recalls *r, uint64_t ino, int64_t now)
-{
-    *until(r, ino) = now + MFS_RECALLS_TAKEN + MFS_META_SHOWN + TICKS;
+    return &r->answers[(thread != 0 ? (uint64_t)thread : hash(ino)) % ANSWERS];
 }
 
 void mfs_recalls_show(struct mfs_recalls *r, uint64_t ino)
 {
     pthread_mutex_lock(&r->lock);
-    show(r, ino, mfs_clock_mono());
+    file_of(r, ino)->begun++;
     pthread_mutex_unlock(&r->lock);
 }
 
-bool mfs_recalls_show_new(struct mfs_recalls *r, pid_t thread, uint64_t ino)
+/* With the lock held. */
+static void shown(struct mfs_recalls *r, uint64_t ino, int64_t now)
+{
+    struct file *f = file_of(r, ino);
+
+    assert(f->begun > 0); /* once for each that has begun */
+    f->begun--;
+    f->until = now + MFS_RECALLS_TAKEN + MFS_META_SHOWN + TICKS;
+}
+
+void mfs_recalls_shown(struct mfs_recalls *r, uint64_t ino)
+{
+    pthread_mutex_lock(&r->lock);
+    shown(r, ino, mfs_clock_mono());
+    pthread_mutex_unlock(&r->lock);
+}
+
+bool mfs_recalls_show_new(struct mfs_recalls *r, pid_t thread, uint64_t ino, bool create)
 {
     struct answer *a = answer_to(r, thread, ino);
-    bool free;
     int64_t now;
+    bool free;
 
     pthread_mutex_lock(&r->lock);
     now = mfs_clock_mono();
     free = a->taken <= now;
     if (free) {
-        *a = (struct answer){thread, ino, INT64_MAX};
-        show(r, ino, now);
+        *a = (struct answer){thread, ino, create, now, INT64_MAX};
+        file_of(r, ino)->begun++;
     }
     pthread_mutex_unlock(&r->lock);
     return free;
 }
 
-void mfs_recalls_sent(struct mfs_recalls *r, pid_t thread, uint64_t ino)
+void mfs_recalls_shown_new(struct mfs_recalls *r, pid_t thread, uint64_t ino)
 {
     struct answer *a = answer_to(r, thread, ino);
+    int64_t now;
 
     pthread_mutex_lock(&r->lock);
-    if (a->thread == thread && a->ino == ino)
-        a->taken = mfs_clock_mono() + MFS_RECALLS_TAKEN;
+    now = mfs_clock_mono();
+    shown(r, ino, now);
+    if (a->thread == thread && a->ino == ino && a->taken == INT64_MAX)
+        a->taken = now + MFS_RECALLS_TAKEN;
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -102,23 +130,49 @@ void mfs_recalls_taken(struct mfs_recalls *r, pid_t thread)
 
 bool mfs_recalls_any(struct mfs_recalls *r, uint64_t ino)
 {
+    const struct file *f = file_of(r, ino);
     bool any;
 
     pthread_mutex_lock(&r->lock);
-    any = mfs_clock_mono() < *until(r, ino);
+    any = f->begun > 0 || mfs_clock_mono() < f->until;
     pthread_mutex_unlock(&r->lock);
     return any;
 }
 
-bool mfs_recalls_untaken(struct mfs_recalls *r, uint64_t ino)
+enum mfs_recalls_untaken mfs_recalls_untaken(struct mfs_recalls *r, uint64_t ino, int64_t time)
 {
-    bool found = false;
+    enum mfs_recalls_untaken found = MFS_RECALLS_NONE, one;
     int64_t now;
 
     pthread_mutex_lock(&r->lock);
     now = mfs_clock_mono();
-    for (unsigned i = 0; i < ANSWERS && !found; i++)
-        found = r->answers[i].ino == ino && now < r->answers[i].taken;
+    for (unsigned i = 0; i < ANSWERS; i++) {
+        const struct answer *a = &r->answers[i];
+
+        if (a->ino != ino || a->taken <= now || a->begun > time)
+            continue;
+        one = a->create ? MFS_RECALLS_OF_ANY_CASE : MFS_RECALLS_OF_UNKNOWN;
+        found = one > found ? one : found;
+    }
     pthread_mutex_unlock(&r->lock);
     return found;
+}
+
+void mfs_recalls_acl(struct mfs_recalls *r, uint64_t ino)
+{
+    pthread_mutex_lock(&r->lock);
+    file_of(r, ino)->acl = true;
+    pthread_mutex_unlock(&r->lock);
+}
+
+bool mfs_recalls_take_acl(struct mfs_recalls *r, uint64_t ino)
+{
+    struct file *f = file_of(r, ino);
+    bool taken;
+
+    pthread_mutex_lock(&r->lock);
+    taken = f->acl;
+    f->acl = false;
+    pthread_mutex_unlock(&r->lock);
+    return taken;
 }

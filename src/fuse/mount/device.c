@@ -274,7 +274,7 @@ static ssize_t write_answer(int fd, struct iovec *iov, int count, void *userdata
     if (iov[0].iov_len >= sizeof *out) {
         if (atomic_load_explicit(&init_unique, memory_order_relaxed) != 0)
             init = amend_init(iov, count);
-        if (parallel)
+        if (parallel && out->unique != 0) /* else a notice */
             amend_open(iov, count);
         mfs_request_answer(m->requests, out->unique, out->error);
         if (m->uring != NULL && mfs_uring_reply(m->uring, iov, count))

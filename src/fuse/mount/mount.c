@@ -27,6 +27,7 @@
 #include "fuse/mount/daemon.h"
 #include "fuse/mount/device.h"
 #include "fuse/mount/mountpoint.h"
+#include "fuse/mount/recaller.h"
 #include "fuse/mount/signals.h"
 #include "host/proc.h"
 #include "fuse/mount/workers.h"
@@ -168,12 +169,12 @@ static int start_session(struct mfs_fuse *m, struct mfs_err *err)
     if (rc == 0)
         rc = mfs_notify_create(&m->writes, m);
     if (rc == 0)
-        rc = mfs_notify_create(&m->attributes, m);
+        rc = mfs_recaller_create(&m->recaller, m);
     if (rc < 0)
         return mfs_err_set(err, rc, "thread: %s", strerror(-rc));
     mfs_vfs_on_invalidate(m->vfs, mfs_notify_invalidate, m->notify);
     mfs_vfs_on_revoke(m->vfs, mfs_notify_revoke, mfs_notify_distrust, m->names);
-    mfs_vfs_on_recall(m->vfs, mfs_notify_recall, m->attributes);
+    mfs_vfs_on_recall(m->vfs, mfs_recaller_recall, m->recaller);
     return 0;
 }
 
@@ -256,8 +257,8 @@ static void end_session(struct mfs_fuse *m)
         mfs_notify_stop(m->names);
     if (m->writes != NULL)
         mfs_notify_stop(m->writes);
-    if (m->attributes != NULL)
-        mfs_notify_stop(m->attributes);
+    if (m->recaller != NULL)
+        mfs_recaller_stop(m->recaller);
     if (m->device != 0 && geteuid() == 0 && !is_unmounted(m->se)) {
         mfs_mountpoint_release(m->config->path, m->device, &later);
         let_go(m->se);
@@ -281,7 +282,7 @@ static void tear_down(struct mfs_fuse *m)
     mfs_lookup_attrs_destroy(m->lookup_attrs);
     mfs_nodeids_destroy(m->nodeids);
     mfs_replied_destroy(m->replied);
-    mfs_notify_destroy(m->attributes);
+    mfs_recaller_destroy(m->recaller);
     mfs_notify_destroy(m->writes);
     mfs_notify_destroy(m->names);
     mfs_notify_destroy(m->notify);

@@ -16,14 +16,11 @@
 #include "fuse/mount/session.h"
 
 #define ALIAS_WAIT (100 * MFS_MSEC)
-#define UNTAKEN    MFS_MSEC /* between two looks whether the kernel knows an inode by now */
-
-enum kind { PAGES, NAMES, ATTRIBUTES };
 
 struct job {
     uint64_t ino;
-    enum kind kind;         /* of what is to go */
-    struct mfs_range range; /* of pages; hi 0: all, and the file may have grown */
+    bool names;             /* are to go, else pages … */
+    struct mfs_range range; /* … of this range; hi 0: all, and the file may have grown */
     void (*done)(void *arg);
     void *arg;
     uint64_t number; /* counts all, ever; they end in this order */
@@ -51,16 +48,19 @@ static struct job *pop(struct mfs_notify *n)
     return j;
 }
 
-/* The kernel forgets the inode's attributes, and its pages from `off` on, if that is not negative:
- * of `len` bytes, or with 0 of all. */
-static int forget(struct mfs_notify *n, uint64_t nodeid, off_t off, off_t len)
+int mfs_notify_forget(struct mfs_fuse *m, uint64_t nodeid, off_t off, off_t len)
 {
     int rc;
 
-    mfs_replied_invalidated(n->m->replied, nodeid, mfs_clock_mono());
-    rc = fuse_lowlevel_notify_inval_inode(n->m->se, nodeid, off, len);
-    mfs_replied_invalidated(n->m->replied, nodeid, mfs_clock_mono());
+    mfs_replied_invalidated(m->replied, nodeid, mfs_clock_mono());
+    rc = fuse_lowlevel_notify_inval_inode(m->se, nodeid, off, len);
+    mfs_replied_invalidated(m->replied, nodeid, mfs_clock_mono());
     return rc;
+}
+
+static int forget(struct mfs_notify *n, uint64_t nodeid, off_t off, off_t len)
+{
+    return mfs_notify_forget(n->m, nodeid, off, len);
 }
 
 static int forget_pages(struct mfs_notify *n, uint64_t ino)
@@ -164,19 +164,10 @@ static void drop_names(struct mfs_notify *n, uint64_t ino)
     }
 }
 
-/* An answer that tells the kernel of the inode may be on its way. */
-static void drop_attributes(struct mfs_notify *n, uint64_t ino)
-{
-    while (forget(n, ino, -1, 0) == -ENOENT && mfs_recalls_untaken(n->m->recalls, ino))
-        mfs_clock_sleep(UNTAKEN);
-}
-
 static void perform(struct mfs_notify *n, const struct job *j)
 {
-    if (j->kind == NAMES)
+    if (j->names)
         drop_names(n, j->ino);
-    else if (j->kind == ATTRIBUTES)
-        drop_attributes(n, j->ino);
     else if (j->range.hi != 0)
         drop_range(n, j->ino, &j->range);
     else
@@ -302,7 +293,7 @@ static bool is_queued(struct mfs_notify *n, uint64_t ino)
 
     pthread_mutex_lock(&n->lock);
     for (j = n->first; j != NULL; j = j->next)
-        if (j->ino == ino && j->kind == PAGES && j->range.hi == 0)
+        if (j->ino == ino && !j->names && j->range.hi == 0)
             break;
     pthread_mutex_unlock(&n->lock);
     return j != NULL;
@@ -363,21 +354,6 @@ void mfs_notify_attributes(struct mfs_notify *n, uint64_t ino)
         forget(n, nodeid[i], -1, 0);
 }
 
-void mfs_notify_recall(void *arg, uint64_t ino, void (*done)(void *done_arg), void *done_arg)
-{
-    struct mfs_notify *n = arg;
-    const struct job j = {.ino = ino, .kind = ATTRIBUTES, .done = done, .arg = done_arg};
-
-    if (!mfs_recalls_any(n->m->recalls, ino) || enqueue_new(n, j) == 0)
-        done(done_arg);
-}
-
-void mfs_notify_recall_now(struct mfs_notify *n, uint64_t ino)
-{
-    if (mfs_recalls_any(n->m->recalls, ino))
-        forget(n, ino, -1, 0);
-}
-
 /* What the calling thread's request itself does to names, its kernel knows. */
 static _Thread_local struct mfs_dentry_key served[2];
 
@@ -391,7 +367,7 @@ void mfs_notify_serve(uint64_t parent, const char *name, uint64_t new_parent, co
  */
 static void drop_aliases(struct mfs_notify *n, uint64_t ino)
 {
-    uint64_t number = enqueue_new(n, (struct job){.ino = ino, .kind = NAMES});
+    uint64_t number = enqueue_new(n, (struct job){.ino = ino, .names = true});
     bool dropped;
 
     pthread_mutex_lock(&n->lock);
@@ -435,7 +411,7 @@ bool mfs_notify_revoke(void *arg, uint64_t ino, bool name, bool own, void (*done
         return true;
     if (!own)
         return enqueue_new(
-                   n, (struct job){.ino = ino, .kind = NAMES, .done = done, .arg = done_arg}) == 0;
+                   n, (struct job){.ino = ino, .names = true, .done = done, .arg = done_arg}) == 0;
     drop_aliases(n, ino);
     return true;
 }

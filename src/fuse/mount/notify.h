@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/ranges.h"
 
@@ -44,11 +45,10 @@ void mfs_notify_distrust(void *arg);
  * long: see mfs_notify_distrust. Nodes; the names must stay. */
 void mfs_notify_serve(uint64_t parent, const char *name, uint64_t new_parent, const char *new_name);
 
-/* A mfs_meta_recalled_fn: the kernel's attributes of a file (fuse/kernel/recalls.h). */
-void mfs_notify_recall(void *arg, uint64_t ino, void (*done)(void *done_arg), void *done_arg);
-
-/* At once, for a file of which this call's request tells the kernel. */
-void mfs_notify_recall_now(struct mfs_notify *n, uint64_t ino);
+/* The kernel forgets the inode's attributes, and its pages from `off` on, if that is not negative:
+ * of `len` bytes, or with 0 of all. -ENOENT: it does not know the inode. Waits for pages that are
+ * locked, and for an inode that the kernel is just letting go. */
+int mfs_notify_forget(struct mfs_fuse *m, uint64_t nodeid, off_t off, off_t len);
 
 /* The kernel forgets the directory's attributes, wherever it may use them without asking, also
  * those in answers that it has not looked at yet. At once. */

@@ -24,6 +24,7 @@
 struct mfs_client;
 struct mfs_mount_config;
 struct mfs_uring;
+struct mfs_recaller;
 struct mfs_workers;
 
 struct mfs_fuse {
@@ -34,7 +35,7 @@ struct mfs_fuse {
     struct mfs_notify *names;  /* another thread: these wait for locks that may be held for long */
     struct mfs_notify *writes; /* and another, of pages that this mount's own writes have bypassed:
                                 * they wait for no partition */
-    struct mfs_notify *attributes; /* and another, of files' attributes: they wait for no lock */
+    struct mfs_recaller *recaller;
     struct mfs_replied *replied;
     struct mfs_nodeids *nodeids;
     struct mfs_retries *retries;

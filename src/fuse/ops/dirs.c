@@ -54,6 +54,7 @@ static bool add(void *arg, const struct mfs_dirent *entry, const struct mfs_attr
 
     /* Without an ino the kernel takes the name and the type and looks nothing up. */
     if (attr != NULL) {
+        mfs_recaller_forget_acl(p->m->recaller, attr->ino);
         mfs_fill_entry(p->m, p->dir, entry->name, attr, &e);
         if (p->m->timeout == 0)
             e.attr_timeout = e.entry_timeout = MFS_OP_SECONDS(MFS_META_SHOWN);

@@ -65,7 +65,7 @@ static void see_reads(struct mfs_fuse *m, uint64_t ino, struct mfs_file *file, i
 
     if ((flags & O_ACCMODE) != O_WRONLY && mfs_vfs_size(file, &attr) &&
         mfs_vfs_atime_is_due(m->vfs, &attr))
-        mfs_notify_recall_now(m->attributes, ino);
+        mfs_recaller_recall(m->recaller, ino, NULL, NULL);
 }
 
 void mfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -135,7 +135,7 @@ void mfs_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t m
     }
     mfs_op_names_changed(m, parent);
     mfs_lookup_attrs_remember(m->lookup_attrs, thread, &attr);
-    shown = mfs_op_shows(req, &attr);
+    shown = mfs_vfs_has_created(file) && mfs_op_shows(req, &attr, true);
     mfs_fill_entry(m, parent, name, &attr, &e);
     if (shown)
         e.attr_timeout = MFS_OP_SECONDS(MFS_META_SHOWN);
@@ -257,6 +257,8 @@ void mfs_op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, 
         fuse_reply_err(req, (int)-n);
         return;
     }
+    if (fi->writepage) /* the kernel does not count what it writes back as a change */
+        mfs_recaller_recall(m->recaller, ino, NULL, NULL);
     mfs_replied_extended(m->replied, ino, (uint64_t)(off + n));
     mfs_metric_add(m->requests, MFS_FUSE_WRITTEN, 0, (uint64_t)n);
     if (is_direct(fi))
@@ -299,6 +301,8 @@ void mfs_op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t
     int rc = mfs_vfs_fallocate(mfs_op_file(fi), mode, (uint64_t)off, (uint64_t)len,
                                mfs_op_drop_unsaid(req));
 
+    if (rc == 0) /* likewise */
+        mfs_recaller_recall(m->recaller, ino, NULL, NULL);
     if (rc == 0 && !(mode & FALLOC_FL_KEEP_SIZE))
         mfs_replied_extended(m->replied, ino, (uint64_t)(off + len));
     fuse_reply_err(req, -rc);

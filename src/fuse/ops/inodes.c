@@ -24,7 +24,7 @@ void mfs_op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
     ino = mfs_nodeids_ino(nodeid);
     if (mfs_lookup_attrs_recall(m->lookup_attrs, fuse_req_ctx(req)->pid, ino, &attr) &&
         mfs_vfs_is_current(m->vfs, &attr)) {
-        mfs_reply_attr(req, 0, nodeid, &attr);
+        mfs_reply_known(req, 0, nodeid, &attr);
         return;
     }
 
@@ -33,14 +33,14 @@ void mfs_op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
     if (fi != NULL) {
         mfs_vfs_accessed(mfs_op_file(fi));
         if (mfs_vfs_size(mfs_op_file(fi), &attr)) {
-            mfs_reply_attr(req, 0, nodeid, &attr);
+            mfs_reply_known(req, 0, nodeid, &attr);
             return;
         }
     }
     rc = mfs_vfs_getattr(m->vfs, ino, &attr);
     if (rc == -ESTALE && mfs_replied_recall(m->replied, ino, &attr))
         rc = 0;
-    mfs_reply_attr(req, rc, nodeid, &attr);
+    mfs_reply_known(req, rc, nodeid, &attr);
 }
 
 static void set_times(const struct stat *st, int to_set, uint32_t *mask, struct mfs_attr *attr)

@@ -13,7 +13,7 @@ void mfs_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
     bool shown;
     int rc = mfs_retries_lookup(m->retries, thread, mfs_nodeids_ino(parent), name, &attr);
 
-    shown = rc == 0 && mfs_op_shows(req, &attr);
+    shown = rc == 0 && mfs_op_shows(req, &attr, false);
     if (rc == 0 && !attr.leased && !shown)
         mfs_lookup_attrs_remember(m->lookup_attrs, thread, &attr);
     mfs_reply_entry(req, rc, parent, name, &attr, shown);

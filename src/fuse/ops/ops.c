@@ -17,13 +17,21 @@
 #define BLOCK_SIZE       (64U << 10)
 #define GROUPS_MAX_ASKED 1024
 
+/* By its thread: others may have been sent long ago, by one that went on. */
+static bool is_waited_for(enum mfs_fuse_op op)
+{
+    return op != MFS_OP_READ && op != MFS_OP_WRITE && op != MFS_OP_RELEASE &&
+           op != MFS_OP_RELEASEDIR;
+}
+
 struct mfs_fuse *mfs_op_count(fuse_req_t req, enum mfs_fuse_op op)
 {
     struct mfs_fuse *m = fuse_req_userdata(req);
 
     mfs_request_begin(op);
     mfs_vfs_act_for((uint32_t)fuse_req_ctx(req)->pid);
-    mfs_recalls_taken(m->recalls, fuse_req_ctx(req)->pid);
+    if (is_waited_for(op))
+        mfs_recalls_taken(m->recalls, fuse_req_ctx(req)->pid);
     return m;
 }
 
@@ -121,24 +129,25 @@ void mfs_reply_entry(fuse_req_t req, int rc, fuse_ino_t parent, const char *name
         mfs_nodeids_forget(m->nodeids, e.ino, 1);
 }
 
-bool mfs_op_shows(fuse_req_t req, struct mfs_attr *attr)
+bool mfs_op_shows(fuse_req_t req, struct mfs_attr *attr, bool create)
 {
     struct mfs_fuse *m = fuse_req_userdata(req);
     pid_t thread = fuse_req_ctx(req)->pid;
 
     if (m->timeout != 0 || !S_ISREG(attr->mode) ||
-        !mfs_recalls_show_new(m->recalls, thread, attr->ino))
+        !mfs_recalls_show_new(m->recalls, thread, attr->ino, create))
         return false;
+    mfs_recaller_forget_acl(m->recaller, attr->ino);
     if (mfs_vfs_may_show(m->vfs, attr))
         return true;
-    mfs_recalls_sent(m->recalls, thread, attr->ino);
+    mfs_recalls_shown_new(m->recalls, thread, attr->ino);
     return false;
 }
 
 void mfs_op_shown(struct mfs_fuse *m, pid_t thread, uint64_t ino)
 {
     mfs_device_flush(m);
-    mfs_recalls_sent(m->recalls, thread, ino);
+    mfs_recalls_shown_new(m->recalls, thread, ino);
 }
 
 /* Likewise, of an inode that the kernel knows. Reads behind a GETATTR of a file whose access time
@@ -148,10 +157,28 @@ static bool shows_known(struct mfs_fuse *m, struct mfs_attr *attr)
     if (m->timeout != 0 || !S_ISREG(attr->mode) || mfs_vfs_atime_is_due(m->vfs, attr))
         return false;
     mfs_recalls_show(m->recalls, attr->ino);
-    return mfs_vfs_may_show(m->vfs, attr);
+    if (mfs_vfs_may_show(m->vfs, attr))
+        return true;
+    mfs_recalls_shown(m->recalls, attr->ino);
+    return false;
 }
 
-void mfs_reply_attr(fuse_req_t req, int rc, fuse_ino_t nodeid, struct mfs_attr *attr)
+void mfs_reply_known(fuse_req_t req, int rc, fuse_ino_t nodeid, struct mfs_attr *attr)
+{
+    struct mfs_fuse *m = fuse_req_userdata(req);
+    struct stat st;
+
+    if (rc < 0 || !shows_known(m, attr)) {
+        mfs_reply_attr(req, rc, nodeid, attr);
+        return;
+    }
+    fill_stat(m, attr, &st);
+    fuse_reply_attr(req, &st, MFS_OP_SECONDS(MFS_META_SHOWN));
+    mfs_device_flush(m);
+    mfs_recalls_shown(m->recalls, attr->ino);
+}
+
+void mfs_reply_attr(fuse_req_t req, int rc, fuse_ino_t nodeid, const struct mfs_attr *attr)
 {
     struct mfs_fuse *m = fuse_req_userdata(req);
     double timeout = m->timeout;
@@ -161,8 +188,6 @@ void mfs_reply_attr(fuse_req_t req, int rc, fuse_ino_t nodeid, struct mfs_attr *
         mfs_reply_rc(req, rc);
         return;
     }
-    if (shows_known(m, attr))
-        timeout = MFS_OP_SECONDS(MFS_META_SHOWN);
     fill_stat(m, attr, &st);
     if ((nodeid == FUSE_ROOT_ID || mfs_nodeids_is_leased(m->nodeids, nodeid)) &&
         mfs_vfs_is_leased(m->vfs, attr))

@@ -4,6 +4,7 @@
 #define MFS_FUSE_OPS_OPS_H
 
 #include "base/clock.h"
+#include "fuse/mount/recaller.h"
 #include "fuse/mount/session.h"
 
 /* A time as libfuse takes it, of ns. */
@@ -22,13 +23,15 @@ void mfs_op_answer_detached(fuse_req_t req, const struct mfs_request *timing, in
  */
 void mfs_reply_entry(fuse_req_t req, int rc, fuse_ino_t parent, const char *name,
                      const struct mfs_attr *attr, bool shown);
-/* Likewise; *attr may be brought up to date. */
-void mfs_reply_attr(fuse_req_t req, int rc, fuse_ino_t nodeid, struct mfs_attr *attr);
+void mfs_reply_attr(fuse_req_t req, int rc, fuse_ino_t nodeid, const struct mfs_attr *attr);
+/* Likewise to GETATTR: the kernel may use the attributes until they are recalled, if that is
+ * possible; then *attr are those of now. */
+void mfs_reply_known(fuse_req_t req, int rc, fuse_ino_t nodeid, struct mfs_attr *attr);
 
 /* May the kernel use the file's attributes until they are recalled (fuse/kernel/recalls.h)? Then
- * *attr are those of now. Of an answer to LOOKUP or CREATE, after which mfs_op_shown has to
- * follow. */
-bool mfs_op_shows(fuse_req_t req, struct mfs_attr *attr);
+ * *attr are those of now. Of an answer to LOOKUP, or to CREATE that has made the file, after which
+ * mfs_op_shown has to follow. */
+bool mfs_op_shows(fuse_req_t req, struct mfs_attr *attr, bool create);
 void mfs_op_shown(struct mfs_fuse *m, pid_t thread, uint64_t ino);
 
 void mfs_fill_entry(struct mfs_fuse *m, fuse_ino_t parent, const char *name,

@@ -41,8 +41,11 @@ void mfs_op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t si
         n = -ENOMEM;
     else if (strncmp(name, MEMEFS_XATTR_LAYOUT, strlen(MEMEFS_XATTR_LAYOUT)) == 0)
         n = mfs_layout_xattr(m, ino, name + strlen(MEMEFS_XATTR_LAYOUT), buf, cap);
-    else
+    else {
+        if (strcmp(name, MFS_ACL_ACCESS) == 0)
+            mfs_recalls_acl(m->recalls, ino);
         n = mfs_vfs_getxattr(m->vfs, ino, name, buf, cap);
+    }
     reply_value(req, of_removed(m, ino, n, -ENODATA), buf, size);
 }
 

@@ -59,12 +59,20 @@ void mfs_leases_changed(struct mfs_meta *meta, uint64_t ino)
     mfs_leases_revoke(meta, &change, 1, NULL);
 }
 
+/* What this client's own kernel may be just learning is from before. */
+static void recall_own(struct mfs_meta *meta, uint64_t ino)
+{
+    if (meta->opts.recalled)
+        meta->opts.recalled(meta->opts.arg, ino, NULL, NULL);
+}
+
 bool mfs_leases_file_changed(struct mfs_meta *meta, uint64_t ino, const struct mfs_bytes *holders,
                              size_t n)
 {
     int64_t now = mfs_clock_mono();
 
     mfs_filecache_revoke(meta->files, ino);
+    recall_own(meta, ino);
     mfs_notices_file(meta, ino, holders, n);
     return mfs_notices_settle(meta, ino, now);
 }
@@ -73,6 +81,7 @@ void mfs_leases_file_set(struct mfs_meta *meta, const struct mfs_attr *attr, int
                          const struct mfs_bytes *holders, size_t n)
 {
     mfs_filecache_changed(meta->files, attr, asked);
+    recall_own(meta, attr->ino);
     mfs_notices_file(meta, attr->ino, holders, n);
     mfs_meta_settle(meta, attr->ino);
 }

@@ -3,8 +3,10 @@
 
 #include <sys/stat.h>
 
+#include "cluster/trust.h"
 #include "meta/coherence/leases.h"
 #include "meta/coherence/shown.h"
+#include "meta/session/session.h"
 
 bool mfs_meta_show(struct mfs_meta *meta, uint64_t dir, const struct mfs_dirent *e,
                    struct mfs_attr *attr)
@@ -36,7 +38,7 @@ void mfs_meta_wait_for_names(struct mfs_meta *meta, uint64_t dir)
 
 bool mfs_meta_may_show(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *attr)
 {
-    return mfs_leases_attr(meta, ino, attr);
+    return mfs_contact_leases(meta, MFS_TRUST_KEPT) && mfs_leases_attr(meta, ino, attr);
 }
 
 void mfs_meta_shown(struct mfs_meta *meta, const uint64_t *inos, size_t n, int64_t life)

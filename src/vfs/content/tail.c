@@ -81,6 +81,8 @@ void mfs_tail_tell(struct mfs_vnode *v, uint64_t *size)
 
 void mfs_tail_made(struct mfs_vnode *v, uint64_t end, bool exactly)
 {
-    if (exactly || end > atomic_load(&v->tail.told))
-        atomic_store(&v->tail.told, end);
+    uint64_t told = atomic_load(&v->tail.told);
+
+    while ((exactly || end > told) && !atomic_compare_exchange_weak(&v->tail.told, &told, end))
+        ;
 }

@@ -9,6 +9,11 @@ void mfs_file_free(struct mfs_file *f)
     free(f);
 }
 
+bool mfs_vfs_has_created(const struct mfs_file *f)
+{
+    return f->created;
+}
+
 uint64_t mfs_file_ino(const struct mfs_file *f)
 {
     return f->node->ino;

@@ -9,6 +9,7 @@
 struct mfs_file {
     struct mfs_vnode *node; /* a reference */
     int flags;              /* as opened */
+    bool created;           /* by this open */
     bool bypasses;          /* the kernel's pages; set before the first use */
     uint64_t removals;      /* vfs->removals when it was opened */
     uint64_t errors;        /* of written data, that it was told of; for mfs_vnode_flush only */
