@@ -215,6 +215,57 @@ static void test_others_meet_it(void **state)
     assert_int_equal(meta_client_keys(&a, "#intents"), 0);
 }
 
+/* Many have been moved out of a directory, which is empty then: whatever is left of them, of any
+ * number and at any partition, keeps it from neither its removal nor its replacement. */
+static uint64_t moved_out(const char *dir, char first[32])
+{
+    static unsigned number;
+    char from[32], to[32], prefix[16];
+    uint64_t d, ino;
+
+    assert_int_equal(meta_client_mkdir(&a, ROOT, dir, &d), 0);
+    for (uint32_t i = 0; i < 48; i++) {
+        snprintf(prefix, sizeof prefix, "m%u-", number++);
+        meta_name_at(&a, d, i < 24 ? mfs_placement_home(d) : i % PARTS, prefix, from, sizeof from);
+        name_at((i + 1) % PARTS, prefix, to);
+        assert_int_equal(meta_client_file(&a, d, from, &ino), 0);
+        assert_int_equal(mfs_meta_rename(a.meta, d, from, ROOT, to, 0), 0);
+        if (i == 0)
+            snprintf(first, 32, "%s", from);
+    }
+    return d;
+}
+
+static void test_many_left_over(void **state)
+{
+    struct meta_client *both[] = {&a, &b};
+    char name[32], dir[16];
+    uint64_t d;
+
+    (void)state;
+    mfs_ticker_stop(&a.meta->closes_ticker);
+    for (int i = 0; i < 2; i++) {
+        struct meta_client *c = both[i];
+
+        snprintf(dir, sizeof dir, "d%d", i);
+        moved_out(dir, name);
+        assert_int_equal(mfs_meta_rmdir(c->meta, ROOT, dir), 0);
+        d = moved_out(dir, name);
+        assert_int_equal(meta_client_file(&b, d, name, NULL), 0);
+        assert_int_equal(mfs_meta_rmdir(c->meta, ROOT, dir), -ENOTEMPTY);
+        assert_int_equal(mfs_meta_unlink(b.meta, d, name), 0);
+        assert_int_equal(meta_client_mkdir(&b, ROOT, "e", NULL), 0);
+        assert_int_equal(mfs_meta_rename(c->meta, ROOT, "e", ROOT, dir, 0), 0);
+        assert_int_equal(meta_client_ino(&a, d, name), -ENOENT);
+        assert_int_equal(mfs_meta_rmdir(a.meta, ROOT, dir), 0);
+    }
+    told_all(&a);
+    told_all(&b);
+    assert_int_equal(meta_client_keys(&a, "#intents"), 0);
+    assert_int_equal(meta_client_keys(&a, "T*"), 0);
+    assert_int_equal(meta_client_keys(&a, "I*"), 1 + 4 * 48);
+}
+
 /* Many are cleared away before their time. */
 static void test_many(void **state)
 {
@@ -517,10 +568,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-        TEST(test_round_trips), TEST(test_name_again), TEST(test_others_meet_it),
-        TEST(test_many),        TEST(test_coherent),   TEST(test_open),
-        TEST(test_refused),     TEST(test_maker_dies), TEST(test_killed),
-        TEST(test_race),
+        TEST(test_round_trips), TEST(test_name_again),     TEST(test_others_meet_it),
+        TEST(test_many),        TEST(test_coherent),       TEST(test_open),
+        TEST(test_refused),     TEST(test_maker_dies),     TEST(test_killed),
+        TEST(test_race),        TEST(test_many_left_over),
     };
 
     signal(SIGPIPE, SIG_IGN);

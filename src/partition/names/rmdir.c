@@ -14,8 +14,6 @@
 #include "partition/names/shard.h"
 #include "partition/names/txn.h"
 
-#define FEW 16 /* names of a shard that are looked through */
-
 struct leftover {
     bool names; /* others than sources of renames */
     struct mfs_answer a;
@@ -28,7 +26,7 @@ static void look(struct RedisModuleKey *key, struct RedisModuleString *field,
     struct leftover *l = arg;
 
     (void)key;
-    if (!name.n)
+    if (!name.n || l->names)
         return;
     l->names |= entry.n <= MFS_ENTRY_LEN || name.n > UINT8_MAX;
     l->a.n = 0;
@@ -37,11 +35,12 @@ static void look(struct RedisModuleKey *key, struct RedisModuleString *field,
     mfs_answer_span(&l->a, entry);
 }
 
+/* Up to the first name: however many names there are, only leftovers cost time. */
 static void look_through(struct RedisModuleKey *key, struct leftover *l)
 {
     struct RedisModuleScanCursor *cursor = mfs_redis.ScanCursorCreate();
 
-    while (mfs_redis.ScanKey(key, cursor, look, l)) {
+    while (!l->names && mfs_redis.ScanKey(key, cursor, look, l)) {
     }
     mfs_redis.ScanCursorDestroy(cursor);
 }
@@ -53,9 +52,9 @@ static int occupied(struct RedisModuleCtx *ctx, struct mfs_span ino, bool sealed
 {
     struct RedisModuleKey *key = mfs_key_open(ctx, 'D', ino, MFS_REDIS_READ);
     size_t fields = key ? mfs_redis.ValueLength(key) : 0, n = fields - (sealed && fields ? 1 : 0);
-    struct leftover l = {.names = n > FEW};
+    struct leftover l = {0};
 
-    if (n && !l.names)
+    if (n)
         look_through(key, &l);
     mfs_key_close(key);
     if (n && !l.names && l.a.n)
