@@ -205,7 +205,7 @@ void mfs_inode_unref(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs
         i.rec[MFS_REC_FLAGS] |= MFS_RECORD_REVOKE_PENDING;
     mfs_key_changed(i.key);
     mfs_answer_byte(a, leased ? MFS_UNREF_REVOKE_PENDING : MFS_UNREF_STAYS);
-    if (nlink > 0)
+    if (nlink > 0 && mfs_inode_type(&i) == MFS_TYPE_FILE)
         mfs_answer_add(a, i.rec, MFS_RECORD_FIXED);
     mfs_inode_close(&i);
     if (nlink == 0)

@@ -52,9 +52,9 @@ bool mfs_inode_is_here(struct mfs_span ino, struct mfs_span here);
 int64_t mfs_inode_opened(struct RedisModuleCtx *ctx, struct mfs_span ino,
                          struct RedisModuleString *sid, int64_t by);
 
-/* One name less. Adds '\0': the inode stays, and if it has names the fixed part of its record; '\1'
- * and the end of data: it is freed, but for stripes that are the client's to delete; '\2': it is
- * freed; '\3': it was not there; '\4': no name is left, but others have leases (`leased`) and
+/* One name less. Adds '\0': the inode stays, and its record if it is a regular file that has names;
+ * '\1' and the end of data: it is freed, but for stripes that are the client's to delete; '\2': it
+ * is freed; '\3': it was not there; '\4': no name is left, but others have leases (`leased`) and
  * perhaps opens of which nothing is known here: it stays until mfs_told. */
 void mfs_inode_unref(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_span time,
                      int64_t stripe_size, bool leased, struct mfs_answer *a);

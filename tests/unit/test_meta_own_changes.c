@@ -246,6 +246,37 @@ static void test_readlink(void **state)
     assert_int_equal(mfs_meta_readlink(b.meta, ino, text, sizeof text), -EINVAL);
 }
 
+/* A link's text stays what it is when one of its names goes, wherever that was; by an unlink, or by
+ * a rename over it. */
+static void test_readlink_by_names(void **state)
+{
+    struct mfs_new new = {.mode = S_IFLNK | 0777, .target = "somewhere"};
+    struct mfs_attr attr;
+    char first[16], second[16], moved[16], text[32];
+    uint64_t other;
+
+    (void)state;
+    for (uint32_t i = 0; i < 2 * META_REDIS_PARTS; i++) {
+        meta_name_at(&a, ROOT, i % META_REDIS_PARTS, "l", first, sizeof first);
+        meta_name_at(&a, ROOT, 1, "k", second, sizeof second);
+        assert_int_equal(mfs_meta_mknod(a.meta, ROOT, first, &new, &attr), 0);
+        assert_int_equal(mfs_meta_link(a.meta, attr.ino, ROOT, second, &attr), 0);
+        if (i < META_REDIS_PARTS) {
+            assert_int_equal(mfs_meta_unlink(b.meta, ROOT, first), 0);
+        } else {
+            meta_name_at(&a, ROOT, i / 2 % META_REDIS_PARTS, "m", moved, sizeof moved);
+            assert_int_equal(meta_client_file(&b, ROOT, moved, &other), 0);
+            assert_int_equal(mfs_meta_rename(b.meta, ROOT, moved, ROOT, first, 0), 0);
+            assert_int_equal(mfs_meta_unlink(b.meta, ROOT, first), 0);
+        }
+        assert_int_equal(mfs_meta_readlink(b.meta, attr.ino, text, sizeof text), 9);
+        assert_memory_equal(text, "somewhere", 9);
+        assert_int_equal(mfs_meta_getattr(b.meta, attr.ino, &attr), 0);
+        assert_int_equal(attr.nlink, 1);
+        assert_int_equal(mfs_meta_unlink(b.meta, ROOT, second), 0);
+    }
+}
+
 /* In a new directory a look-up is the beginning of a create, of which it does the first half; in
  * others it is not. */
 static void test_first_names(void **state)
@@ -275,9 +306,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-        TEST(test_known_after), TEST(test_others_change), TEST(test_overtaken),
-        TEST(test_names),       TEST(test_bounds),        TEST(test_getxattr),
-        TEST(test_readlink),    TEST(test_first_names),
+        TEST(test_known_after), TEST(test_others_change),
+        TEST(test_overtaken),   TEST(test_names),
+        TEST(test_bounds),      TEST(test_getxattr),
+        TEST(test_readlink),    TEST(test_readlink_by_names),
+        TEST(test_first_names),
     };
 
     signal(SIGPIPE, SIG_IGN);

@@ -66,7 +66,8 @@ static bool keep_known(struct mfs_meta *meta, uint64_t ino, int64_t asked, struc
     struct mfs_attr attr;
 
     if (status.n <= MFS_RECORD_FIXED || status.p[0] != MFS_UNREF_STAYS ||
-        mfs_meta_take(meta, ino, record, asked, &attr) || !S_ISREG(attr.mode))
+        !S_ISREG(mfs_get_le32(record.p + MFS_REC_MODE)) ||
+        mfs_meta_take(meta, ino, record, asked, &attr))
         return false;
     mfs_leases_file_set(meta, &attr, asked, holders, n);
     return true;
