@@ -176,6 +176,26 @@ static void test_renames(void **state)
     }
 }
 
+/* Between two names of one inode a rename does nothing, and neither is missed. */
+static void test_rename_to_itself(void **state)
+{
+    struct mfs_attr attr;
+
+    (void)state;
+    for (uint32_t from = 0; from < META_REDIS_PARTS; from++) {
+        keep(from);
+        assert_int_equal(create(&b, at(from, "r")), 0);
+        assert_int_equal(mfs_meta_lookup(b.meta, dir, at(from, "r"), &attr), 0);
+        for (uint32_t part = 0; part < META_REDIS_PARTS; part++) {
+            assert_int_equal(mfs_meta_link(b.meta, attr.ino, dir, at(part, "s"), &attr), 0);
+            assert_int_equal(mfs_meta_rename(b.meta, dir, at(from, "r"), dir, at(part, "s"), 0), 0);
+            mfs_filecache_revoke(b.meta->files, 0);
+            assert_true(finds(&b, at(from, "r")));
+            assert_int_equal(mfs_meta_unlink(b.meta, dir, at(part, "s")), 0);
+        }
+    }
+}
+
 /* The right is prolonged by who uses it, and lost with the session. */
 static void test_time(void **state)
 {
@@ -327,6 +347,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_others, setup, teardown),
         cmocka_unit_test_setup_teardown(test_links, setup, teardown),
         cmocka_unit_test_setup_teardown(test_renames, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_rename_to_itself, setup, teardown),
         cmocka_unit_test_setup_teardown(test_time, setup, teardown),
         cmocka_unit_test_setup_teardown(test_again, setup, teardown),
         cmocka_unit_test_setup_teardown(test_at_once, setup, teardown),

@@ -351,6 +351,7 @@ static int finish(struct mfs_rename *r, struct decision *d, int rc)
     if (r->from.part != r->to.part)
         mfs_intent_undo(r->meta, r->from.dir, r->from.name, r->txn);
     tell_ctime(r, d);
+        r->moved = true;
     if (rc > 0) {
         rc = overcome(r, rc, c);
         rc = rc ? rc : -EAGAIN;
@@ -367,7 +368,7 @@ static int attempt(struct mfs_rename *r)
     r->asked = mfs_clock_mono();
     memset(r->holders, 0, sizeof r->holders);
     r->record = (struct mfs_bytes){NULL, 0};
-    r->ctime_set = r->leased = false;
+    r->ctime_set = r->leased = r->moved = false;
     if (r->from.part != r->to.part)
         rc = call_begin(r, &begin);
     if (rc == MFS_ANSWER_NEEDS_LOCK) {
@@ -398,7 +399,7 @@ static int run(struct mfs_rename *r)
             rc = attempt(r);
             mfs_shards_added(r->meta->shards, r->to.dir, r->to.part, r->to.name, MFS_KEEPER_NOT, 0);
         }
-        if (!rc && !r->whites && !mfs_rename_exchanges(r))
+        if (!rc && r->moved && !r->whites && !mfs_rename_exchanges(r))
             mfs_shards_removed(r->meta->shards, r->from.dir, r->from.part, r->from.name, r->asked);
         if (rc == -ECANCELED) {
             release(r);

@@ -47,6 +47,7 @@ struct mfs_rename {
     struct mfs_bytes record; /* of the source, as its home has it since; p NULL: not known */
     bool ctime_set;          /* its home has been told of the new ctime */
     bool leased;             /* its new name is, to this session */
+    bool moved; /* done; else, after success, the names were of one inode already and both stay */
 };
 
 static inline bool mfs_place_is_dir(const struct mfs_place *p)
