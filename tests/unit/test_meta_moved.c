@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -564,6 +565,121 @@ static void test_race(void **state)
     assert_int_equal(meta_client_keys(&a, "T*"), 0);
 }
 
+/* --- another client, before a command ----------------------------------------------------------
+ */
+
+static struct {
+    pthread_t thread;
+    const char *command;
+    void (*others)(void);
+    uint64_t ino;
+    char from[32], to[32], moved[32], other[32];
+} cut;
+
+static int interrupt(void *arg, uint32_t part, const struct mfs_arg *argv, uint32_t argc)
+{
+    void (*others)(void) = cut.others;
+
+    (void)arg, (void)part, (void)argc;
+    if (!pthread_equal(pthread_self(), cut.thread) || !others ||
+        argv[0].len != strlen(cut.command) || memcmp(argv[0].p, cut.command, argv[0].len) != 0)
+        return 0;
+    cut.others = NULL;
+    others();
+    return 0;
+}
+
+static void cut_before(const char *command, void (*others)(void))
+{
+    cut.thread = pthread_self();
+    cut.command = command;
+    cut.others = others;
+    mfs_store_set_fault(a.store, interrupt, NULL);
+}
+
+static void was_cut(void)
+{
+    mfs_store_set_fault(a.store, NULL, NULL);
+    assert_null(cut.others);
+}
+
+/* A rename that has begun, and waits. */
+static struct {
+    pthread_t thread;
+    sem_t begun, go;
+    atomic_bool met;
+} earlier;
+
+static int wait_once(void *arg, uint32_t part, const struct mfs_arg *argv, uint32_t argc)
+{
+    (void)arg, (void)part, (void)argc;
+    if (argv[0].len != strlen("mfs_rename_begin") ||
+        memcmp(argv[0].p, "mfs_rename_begin", argv[0].len) != 0 || earlier.met)
+        return 0;
+    earlier.met = true;
+    sem_post(&earlier.begun);
+    sem_wait(&earlier.go);
+    return 0;
+}
+
+static void *move_earlier(void *arg)
+{
+    (void)arg;
+    return (void *)(intptr_t)move(&b, cut.from, cut.moved);
+}
+
+static void begin_earlier(void)
+{
+    earlier.met = false;
+    sem_init(&earlier.begun, 0, 0);
+    sem_init(&earlier.go, 0, 0);
+    mfs_store_set_fault(b.store, wait_once, NULL);
+    assert_int_equal(pthread_create(&earlier.thread, NULL, move_earlier, NULL), 0);
+    sem_wait(&earlier.begun);
+}
+
+static void change_names(void)
+{
+    void *rc = NULL;
+
+    sem_post(&earlier.go);
+    pthread_join(earlier.thread, &rc);
+    mfs_store_set_fault(b.store, NULL, NULL);
+    assert_null(rc);
+    assert_int_equal(move(&b, cut.other, cut.from), 0);
+    learn(&b, cut.moved, cut.ino);
+}
+
+/* A rename tells the home of the file that it knows under the name, which is another one's when it
+ * comes there: that file has another ctime then, and those that know it learn of that. */
+static void test_name_changes(void **state)
+{
+    struct mfs_attr seen, now;
+    char first[32];
+    uint64_t other;
+
+    (void)state;
+    name_at(3, "h", first);
+    name_at(1, "f", cut.from);
+    name_at(1, "t", cut.to);
+    name_at(0, "m", cut.moved);
+    name_at(2, "o", cut.other);
+    cut.ino = new_file(&a, first);
+    other = new_file(&a, cut.other);
+    assert_int_equal(move(&a, first, cut.from), 0);
+    learn(&a, cut.from, cut.ino);
+    begin_earlier();
+    cut_before("mfs_rename", change_names);
+    assert_int_equal(move(&a, cut.from, cut.to), 0);
+    was_cut();
+    assert_int_equal(mfs_meta_lookup(b.meta, ROOT, cut.moved, &seen), 0);
+    assert_int_equal(seen.ino, cut.ino);
+    assert_int_equal(mfs_meta_getattr(a.meta, cut.ino, &now), 0);
+    assert_memory_equal(&seen, &now, sizeof now);
+    assert_int_equal(meta_client_ino(&b, ROOT, cut.to), other);
+    assert_int_equal(meta_client_ino(&b, ROOT, cut.from), -ENOENT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -571,7 +687,7 @@ int main(void)
         TEST(test_round_trips), TEST(test_name_again),     TEST(test_others_meet_it),
         TEST(test_many),        TEST(test_coherent),       TEST(test_open),
         TEST(test_refused),     TEST(test_maker_dies),     TEST(test_killed),
-        TEST(test_race),        TEST(test_many_left_over),
+        TEST(test_race),        TEST(test_many_left_over), TEST(test_name_changes),
     };
 
     signal(SIGPIPE, SIG_IGN);

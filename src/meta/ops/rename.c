@@ -308,6 +308,12 @@ static void release(struct mfs_rename *r)
     r->has_checked = false;
 }
 
+/* The file has not been renamed, but its home has set its ctime already. */
+static void tell_ctime(struct mfs_rename *r, uint64_t ino)
+{
+    mfs_outcomes_attributes(r->meta, ino, mfs_outcomes_notify(r->meta, ino, S_IFREG, r->from.part));
+}
+
 /* It has happened. What the home of the source has answered besides may be of another file, if the
  * name was another one's by then. */
 static void take_done(struct mfs_rename *r, const struct decision *d)
@@ -323,16 +329,18 @@ static void take_done(struct mfs_rename *r, const struct decision *d)
     if (d->ctime_of && d->ctime_of == r->from.entry.ino)
         r->ctime_set = mfs_rename_take_ctime(&d->calls.call[d->at + 1], &r->record,
                                              &r->holders[0][MFS_RENAME_HOME]);
+    else if (d->ctime_of)
+        tell_ctime(r, d->ctime_of);
     mfs_leases_name_added(r->meta, r->to.dir, r->to.part, mfs_reply_bytes(mfs_reply_at(reply, 6)));
 }
 
 /* It has not happened, but the file has another ctime by now. */
-static void tell_ctime(struct mfs_rename *r, const struct decision *d)
+static void take_not_done(struct mfs_rename *r, const struct decision *d)
 {
     if (d->ctime_of)
-        mfs_outcomes_notify(r->meta, d->ctime_of, S_IFREG, r->from.part);
+        tell_ctime(r, d->ctime_of);
     if (r->ctime_set && S_ISREG(r->from.entry.type))
-        mfs_outcomes_notify(r->meta, r->from.entry.ino, S_IFREG, r->from.part);
+        tell_ctime(r, r->from.entry.ino);
 }
 
 static int finish(struct mfs_rename *r, struct decision *d, int rc)
@@ -342,6 +350,7 @@ static int finish(struct mfs_rename *r, struct decision *d, int rc)
     bool same = status.n == 4 && !memcmp(status.p, "same", 4);
 
     if (rc == MFS_ANSWER_DONE && !same) {
+        r->moved = true;
         take_done(r, d);
         mfs_rename_conclude(r, status);
         return 0;
@@ -350,8 +359,7 @@ static int finish(struct mfs_rename *r, struct decision *d, int rc)
         return rc;
     if (r->from.part != r->to.part)
         mfs_intent_undo(r->meta, r->from.dir, r->from.name, r->txn);
-    tell_ctime(r, d);
-        r->moved = true;
+    take_not_done(r, d);
     if (rc > 0) {
         rc = overcome(r, rc, c);
         rc = rc ? rc : -EAGAIN;
