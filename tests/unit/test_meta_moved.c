@@ -574,6 +574,7 @@ static struct {
     void (*others)(void);
     uint64_t ino;
     char from[32], to[32], moved[32], other[32];
+    int64_t asked;
 } cut;
 
 static int interrupt(void *arg, uint32_t part, const struct mfs_arg *argv, uint32_t argc)
@@ -680,14 +681,46 @@ static void test_name_changes(void **state)
     assert_int_equal(meta_client_ino(&b, ROOT, cut.from), -ENOENT);
 }
 
+/* The answer to this client's own link of the name comes only now. */
+static void add_late(void)
+{
+    mfs_filecache_add_name(a.meta->files, ROOT, cut.from, cut.ino, cut.asked);
+}
+
+/* A name that this client has removed stays so, while the file goes on to be known, whatever had
+ * been asked for before comes meanwhile. */
+static void test_late_answers(void **state)
+{
+    char first[32];
+    struct mfs_attr attr;
+
+    (void)state;
+    name_at(3, "h", first);
+    name_at(1, "f", cut.from);
+    name_at(2, "t", cut.to);
+    cut.ino = new_file(&a, first);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(mfs_meta_link(a.meta, cut.ino, ROOT, cut.from, &attr), 0);
+        learn(&a, first, cut.ino);
+        learn(&a, cut.from, cut.ino);
+        cut.asked = mfs_clock_mono();
+        cut_before("mfs_unref", add_late);
+        assert_int_equal(mfs_meta_unlink(a.meta, ROOT, cut.from), 0);
+        was_cut();
+        assert_int_equal(meta_client_ino(&a, ROOT, cut.from), -ENOENT);
+        assert_known(&a, first, cut.ino);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-        TEST(test_round_trips), TEST(test_name_again),     TEST(test_others_meet_it),
-        TEST(test_many),        TEST(test_coherent),       TEST(test_open),
-        TEST(test_refused),     TEST(test_maker_dies),     TEST(test_killed),
-        TEST(test_race),        TEST(test_many_left_over), TEST(test_name_changes),
+        TEST(test_round_trips),  TEST(test_name_again),     TEST(test_others_meet_it),
+        TEST(test_many),         TEST(test_coherent),       TEST(test_open),
+        TEST(test_refused),      TEST(test_maker_dies),     TEST(test_killed),
+        TEST(test_race),         TEST(test_many_left_over), TEST(test_name_changes),
+        TEST(test_late_answers),
     };
 
     signal(SIGPIPE, SIG_IGN);

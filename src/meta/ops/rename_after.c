@@ -217,6 +217,8 @@ static bool tell_moved(struct mfs_rename *r, const struct after *a, int i,
             mfs_filecache_add_name(r->meta->files, r->to.dir, r->to.name, attr.ino, r->asked);
         mfs_filecache_drop_name(r->meta->files, r->from.dir, r->from.name);
         mfs_leases_file_set(r->meta, &attr, r->asked, holders, MFS_RENAME_TELLERS);
+        /* Again: until then an answer from before could bring it back. */
+        mfs_filecache_drop_name(r->meta->files, r->from.dir, r->from.name);
     }
     return all;
 }

@@ -217,6 +217,9 @@ static int attempt(struct removal *r)
         take_unref(r->meta, mfs_get_be64(text.p + 1), asked,
                    (struct mfs_bytes){text.p + 9, text.n - 9}, (struct mfs_bytes){0});
     }
+    /* Again: until the file had changed, an answer from before could bring the name back. */
+    if (!rc)
+        mfs_filecache_drop_name(r->meta->files, r->parent, r->name);
 out:
     mfs_call_fini(&c);
     return rc;
