@@ -9,10 +9,13 @@
 #include <errno.h>
 #include <linux/fuse.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -87,6 +90,48 @@ static void test_lengths_that_contradict_each_other(void **state)
     assert_int_equal(entry.unique, 0);
 }
 
+static void test_what_makes_no_sense_is_answered(void **state)
+{
+    struct fuse_out_header seen;
+
+    (void)state;
+    request(UINT32_MAX, UINT32_MAX - 64);
+    assert_int_equal(mfs_uring_entry_take(&entry), -EIO);
+    mfs_uring_entry_refuse(&entry);
+    memcpy(&seen, kernel->in_out, sizeof seen);
+    assert_int_equal(seen.unique, 42);
+    assert_int_equal(seen.error, -EIO);
+    assert_int_equal(kernel->payload, 0);
+    assert_int_equal(entry.unique, 42);
+    assert_int_equal(entry.state, MFS_URING_ANSWERED);
+}
+
+/* The kernel may have had no memory for it: then it is the same command. */
+static void test_a_command_once_more(void **state)
+{
+    union {
+        struct io_uring_sqe sqe;
+        char bytes[128];
+    } first = {0}, again = {0};
+    uint64_t id;
+
+    (void)state;
+    mfs_uring_entry_command(&entry, &first.sqe);
+    mfs_uring_entry_command(&entry, &again.sqe);
+    assert_int_equal(first.sqe.len, 2); /* registers it */
+    assert_memory_equal(&first, &again, sizeof first);
+    request(sizeof(struct fuse_in_header), 0);
+    assert_int_equal(mfs_uring_entry_take(&entry), 0);
+    memset(&first, 0, sizeof first);
+    memset(&again, 0, sizeof again);
+    mfs_uring_entry_command(&entry, &first.sqe);
+    assert_int_equal(entry.unique, 0);
+    mfs_uring_entry_command(&entry, &again.sqe);
+    memcpy(&id, first.sqe.cmd + sizeof id, sizeof id);
+    assert_int_equal(id, 42);
+    assert_memory_equal(&first, &again, sizeof first);
+}
+
 static void test_a_reply(void **state)
 {
     struct fuse_out_header out = {.unique = 42}, seen;
@@ -142,10 +187,19 @@ static void note(void *arg, uint64_t unique)
     s->count++;
 }
 
+static void wait_and_look(struct mfs_interrupts *i, struct seen *s)
+{
+    while (mfs_interrupts_any(i)) {
+        mfs_interrupts_send(i, is_known, note, s);
+        mfs_clock_sleep(5 * MFS_MSEC);
+    }
+}
+
 static void test_an_early_interrupt_is_held(void **state)
 {
     struct mfs_interrupts *i = mfs_interrupts_create();
     struct seen s = {0};
+    int64_t begun;
 
     (void)state;
     mfs_interrupts_hold(i, 8);
@@ -157,23 +211,16 @@ static void test_an_early_interrupt_is_held(void **state)
     assert_int_equal(s.sent, 8);
     assert_false(mfs_interrupts_any(i));
     mfs_interrupts_hold(i, 10); /* of one that was answered: not for ever */
-    for (unsigned n = 0; n < 1000 && mfs_interrupts_any(i); n++)
+    begun = mfs_clock_mono();
+    for (unsigned n = 0; n < 1000; n++)
         mfs_interrupts_send(i, is_known, note, &s);
-    assert_false(mfs_interrupts_any(i));
+    assert_true(mfs_interrupts_any(i) || mfs_clock_mono() > begun + MFS_SEC / 2);
+    wait_and_look(i, &s);
     assert_int_equal(s.count, 1);
     mfs_interrupts_destroy(i);
 }
 
-static void wait_and_look(struct mfs_interrupts *i, struct seen *s)
-{
-    while (mfs_interrupts_any(i)) {
-        mfs_interrupts_send(i, is_known, note, s);
-        mfs_clock_sleep(5 * MFS_MSEC);
-    }
-}
-
-/* A signal that is blocked would interrupt nothing; one that is pending and not blocked can't be
- * made here, as this process would take it: tests/integration/uring.sh has these. */
+/* A signal that is blocked would interrupt nothing. */
 static void test_a_thread_without_signals_is_not_interrupted(void **state)
 {
     struct mfs_interrupts *i = mfs_interrupts_create();
@@ -194,15 +241,78 @@ static void test_a_thread_without_signals_is_not_interrupted(void **state)
     mfs_interrupts_destroy(i);
 }
 
+static void nothing(int signo)
+{
+    (void)signo;
+}
+
+static void *sleeps(void *arg)
+{
+    uint32_t self = (uint32_t)syscall(SYS_gettid);
+
+    if (write(*(int *)arg, &self, sizeof self) == sizeof self)
+        mfs_clock_sleep(60 * MFS_SEC);
+    return NULL;
+}
+
+/* Its first thread waits killably, as one does that has noticed its signal; another, of which it
+ * tells `out`, does not. */
+static void be_signalled(int out)
+{
+    struct sigaction action = {.sa_handler = nothing};
+    pthread_t thread;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    sigaction(SIGUSR1, &action, NULL);
+    if (pthread_create(&thread, NULL, sleeps, &out) == 0 &&
+        syscall(SYS_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0) == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        mfs_clock_sleep(60 * MFS_SEC);
+    }
+    _exit(1);
+}
+
+static void test_only_the_thread_that_noticed_is_interrupted(void **state)
+{
+    struct mfs_interrupts *i = mfs_interrupts_create();
+    struct seen s = {.known = 8};
+    uint32_t other;
+    int fds[2];
+    pid_t child;
+
+    (void)state;
+    assert_int_equal(pipe(fds), 0);
+    child = fork();
+    if (child == 0)
+        be_signalled(fds[1]);
+    assert_int_equal(read(fds[0], &other, sizeof other), sizeof other);
+    mfs_clock_sleep(200 * MFS_MSEC);
+    kill(child, SIGUSR1);
+    mfs_interrupts_watch(i, 8, other);
+    wait_and_look(i, &s);
+    assert_int_equal(s.count, 0);
+    mfs_interrupts_watch(i, 8, (uint32_t)child);
+    wait_and_look(i, &s);
+    assert_int_equal(s.count, 1);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    close(fds[0]);
+    close(fds[1]);
+    mfs_interrupts_destroy(i);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_request_becomes_one_piece, setup, teardown),
         cmocka_unit_test_setup_teardown(test_lengths_that_contradict_each_other, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_what_makes_no_sense_is_answered, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_command_once_more, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_reply, setup, teardown),
         cmocka_unit_test_setup_teardown(test_memory_goes_back, setup, teardown),
         cmocka_unit_test(test_an_early_interrupt_is_held),
         cmocka_unit_test(test_a_thread_without_signals_is_not_interrupted),
+        cmocka_unit_test(test_only_the_thread_that_noticed_is_interrupted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,30 +16,55 @@
 #define ENTRIES     64U /* of the ring: commands prepared at once */
 #define COMPLETIONS 1024U
 #define PAUSE       (10 * MFS_MSEC) /* between looks at interrupts that are held … */
-#define NUDGES      (50 * MFS_MSEC) /* … and between nudges */
-#define COLD        16384U          /* bytes that an entry in reserve keeps resident */
+#define NUDGES      (50 * MFS_MSEC) /* … between nudges, … */
+#define QUICK       (5 * MFS_MSEC)  /* … while they come back, … */
+#define SLOW        MFS_SEC         /* … and when so many did not: */
+#define ASTRAY      100U
+#define FULL        MFS_MSEC /* until the kernel may have memory */
+#define COLD        16384U   /* bytes that an entry in reserve keeps resident */
+
+/* Only this thread adds. */
+static void found_none(struct queue *q)
+{
+    atomic_store(&q->found_none, atomic_load(&q->added));
+}
+
+/* Entries that the kernel takes later than they were given to it are added then. */
+static int enter(struct mfs_uring *u, bool wait, int64_t ns)
+{
+    int rc = mfs_ring_enter(&u->ring, wait, ns);
+
+    if (u->ring.waiting > 0)
+        u->late = true;
+    else if (u->late) {
+        u->late = false;
+        for (unsigned q = 0; q < u->queues; q++)
+            atomic_fetch_add(&u->queue[q].added, 1);
+    }
+    return rc;
+}
 
 /* The completion carries no entry. */
 static void listen_to_event(struct mfs_uring *u)
 {
     struct io_uring_sqe *sqe = mfs_ring_next(&u->ring);
 
+    u->listens = sqe != NULL;
     if (sqe == NULL)
-        return;
+        return; /* tried again */
     sqe->opcode = IORING_OP_READ;
     sqe->fd = u->event;
     sqe->addr = (uint64_t)(uintptr_t)&u->events;
     sqe->len = sizeof u->events;
 }
 
-static bool submit(struct mfs_uring *u, struct mfs_uring_entry *e,
-                   void (*fill)(struct mfs_uring_entry *e, struct io_uring_sqe *sqe))
+static bool submit(struct mfs_uring *u, struct mfs_uring_entry *e)
 {
     struct io_uring_sqe *sqe = mfs_ring_next(&u->ring);
 
     if (sqe == NULL)
         return false;
-    fill(e, sqe);
+    mfs_uring_entry_command(e, sqe);
     u->queue[e->queue].reserve++;
     return true;
 }
@@ -72,8 +97,9 @@ static void add_batch(struct mfs_uring *u, unsigned queue)
     b->next = atomic_load(&u->batches);
     atomic_store(&u->batches, b);
     for (unsigned i = 0; i < MFS_URING_BATCH; i++)
-        submit(u, &b->entry[i], mfs_uring_entry_register);
-    mfs_ring_enter(&u->ring, false, 0);
+        if (!submit(u, &b->entry[i]))
+            mfs_uring_submit_again(u, &b->entry[i]);
+    enter(u, false, 0); /* what is left, with the next wait */
 }
 
 /* The kernel sends requests as soon as the last queue has one entry, which they may exhaust before
@@ -82,14 +108,26 @@ static void add_first(struct mfs_uring *u)
 {
     for (unsigned q = u->queues; q-- > 0;)
         add_batch(u, q);
-    atomic_fetch_add(&u->queue[0].suspect, 1);
+    atomic_fetch_add(&u->queue[0].added, 1);
     u->supplied = true;
     u->nudged = mfs_clock_mono();
 }
 
-static bool is_short(const struct mfs_uring *u, unsigned queue)
+static bool has_again(struct mfs_uring *u)
 {
-    return u->supplied && !atomic_load(&u->refused) && u->queue[queue].reserve < FEW;
+    bool has;
+
+    pthread_mutex_lock(&u->lock);
+    has = u->again != NULL;
+    pthread_mutex_unlock(&u->lock);
+    return has;
+}
+
+/* While the kernel has not taken what it was given there is no use in giving it more. */
+static bool is_short(struct mfs_uring *u, unsigned queue)
+{
+    return u->supplied && !atomic_load(&u->refused) && u->queue[queue].reserve < FEW &&
+           !has_again(u);
 }
 
 static void add_where_few(struct mfs_uring *u)
@@ -98,7 +136,7 @@ static void add_where_few(struct mfs_uring *u)
         if (!is_short(u, q))
             continue;
         add_batch(u, q);
-        atomic_fetch_add(&u->queue[q].suspect, 1);
+        atomic_fetch_add(&u->queue[q].added, 1);
         mfs_debug("fuse", "ring of processor %u: more entries", q);
     }
 }
@@ -106,10 +144,6 @@ static void add_where_few(struct mfs_uring *u)
 static void complete(struct mfs_uring *u, struct mfs_uring_entry *e, int result)
 {
     u->queue[e->queue].reserve--;
-    if (result == -EAGAIN) { /* of a registration */
-        submit(u, e, mfs_uring_entry_register);
-        return;
-    }
     if (mfs_uring_take(u, e, result))
         mfs_uring_hand_over(u, e);
 }
@@ -126,9 +160,12 @@ static void reap(struct mfs_uring *u)
             complete(u, (struct mfs_uring_entry *)(uintptr_t)data, result); // NOLINT
 }
 
+/* When no completion is there after that, none of them has got a request: nothing waits in their
+ * queues. */
 static void commit_answered(struct mfs_uring *u)
 {
     struct mfs_uring_entry *all, *e, *next;
+    int rc;
 
     pthread_mutex_lock(&u->lock);
     all = u->answered;
@@ -137,14 +174,41 @@ static void commit_answered(struct mfs_uring *u)
     if (all == NULL)
         return;
     DL_FOREACH_SAFE(all, e, next)
-    if (!submit(u, e, mfs_uring_entry_commit)) {
+    if (!submit(u, e)) {
         DL_DELETE(all, e);
-        mfs_uring_leave_to_dispatcher(u, e); /* again */
+        mfs_uring_submit_again(u, e);
     }
-    mfs_ring_enter(&u->ring, false, 0);
-    if (mfs_ring_is_empty(&u->ring)) /* none has got a request */
-        DL_FOREACH(all, e)
-    mfs_uring_entry_trim(e, COLD);
+    rc = enter(u, false, 0);
+    if (rc < 0 || !mfs_ring_is_empty(&u->ring))
+        return;
+    DL_FOREACH(all, e)
+    {
+        mfs_uring_entry_trim(e, COLD);
+        found_none(&u->queue[e->queue]);
+    }
+}
+
+static void submit_again(struct mfs_uring *u)
+{
+    struct mfs_uring_entry *all, *e, *next;
+    int64_t now = mfs_clock_mono();
+
+    if (!u->listens)
+        listen_to_event(u);
+    if (now < u->retried + PAUSE)
+        return;
+    u->retried = now;
+    pthread_mutex_lock(&u->lock);
+    all = u->again;
+    u->again = NULL;
+    pthread_mutex_unlock(&u->lock);
+    DL_FOREACH_SAFE(all, e, next)
+    {
+        DL_DELETE(all, e);
+        if (!submit(u, e))
+            mfs_uring_submit_again(u, e);
+        u->late = true;
+    }
 }
 
 static bool is_known(void *arg, uint64_t unique)
@@ -164,23 +228,39 @@ static void send_interrupt(void *arg, uint64_t unique)
     u->source.serve(u->source.arg, (char *)&request, sizeof request);
 }
 
+/* Between nudges. They go by the mount's path, which may lead elsewhere by now. */
+static int64_t interval(struct mfs_uring *u)
+{
+    unsigned n = atomic_load(&u->queue[u->last % u->queues].unanswered);
+
+    if (n == 0)
+        return QUICK;
+    if (n < ASTRAY)
+        return NUDGES;
+    if (!u->astray)
+        mfs_warn("fuse", "our own requests do not come back: is %s covered?", u->source.path);
+    u->astray = true;
+    return SLOW;
+}
+
 /* One queue at a time. */
 static void nudge(struct mfs_uring *u)
 {
     int64_t now = mfs_clock_mono();
     unsigned q;
 
-    if (now < u->nudged + NUDGES)
+    if (atomic_load(&u->refused) || now < u->nudged + interval(u))
         return;
     u->nudged = now;
     if (mfs_nudge_refused(u->nudge, &q)) {
         mfs_warn("fuse", "processor %u: not ours, so a request of it may wait for its next one", q);
-        atomic_store(&u->queue[q].suspect, 0);
+        found_none(&u->queue[q]);
     }
     for (unsigned i = 0; i < u->queues; i++) {
         q = ++u->last % u->queues;
-        if (atomic_load(&u->queue[q].suspect) != 0) {
-            mfs_nudge(u->nudge, q);
+        if (mfs_uring_is_suspect(&u->queue[q])) {
+            if (mfs_nudge(u->nudge, q))
+                atomic_fetch_add(&u->queue[q].unanswered, 1);
             return;
         }
     }
@@ -193,10 +273,10 @@ static int64_t pause_of(struct mfs_uring *u)
     bool ready;
 
     for (unsigned q = 0; q < u->queues; q++)
-        if (atomic_load(&u->queue[q].suspect) != 0 || is_short(u, q))
-            ns = NUDGES;
+        if ((mfs_uring_is_suspect(&u->queue[q]) && !atomic_load(&u->refused)) || is_short(u, q))
+            ns = interval(u) < NUDGES ? interval(u) : NUDGES;
     pthread_mutex_lock(&u->lock);
-    ready = u->ready != NULL;
+    ready = u->ready != NULL || u->again != NULL || !u->listens;
     pthread_mutex_unlock(&u->lock);
     return ready || mfs_interrupts_any(u->interrupts) ? PAUSE : ns;
 }
@@ -206,6 +286,7 @@ static void look(struct mfs_uring *u)
     if (!u->supplied && atomic_load(&u->begun))
         add_first(u);
     commit_answered(u);
+    submit_again(u);
     add_where_few(u);
     nudge(u);
     mfs_interrupts_send(u->interrupts, is_known, send_interrupt, u);
@@ -225,8 +306,10 @@ void *mfs_uring_dispatch(void *arg)
         return NULL;
     listen_to_event(u);
     while (!atomic_load(&u->halt)) {
-        rc = mfs_ring_enter(&u->ring, true, pause_of(u));
-        if (rc < 0 && rc != -ETIME && rc != -EINTR && rc != -EBUSY && rc != -EAGAIN)
+        rc = enter(u, true, pause_of(u));
+        if (rc == -EBUSY || rc == -EAGAIN)
+            mfs_clock_sleep(FULL);
+        else if (rc < 0 && rc != -ETIME && rc != -EINTR)
             mfs_error("fuse", "ring: %s", strerror(-rc));
         reap(u);
         look(u);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <linux/fuse.h>
 
@@ -26,8 +27,7 @@ struct command {
 
 enum { CMD_REGISTER = 1, CMD_COMMIT_AND_FETCH = 2 };
 
-#define PAGE    4096U
-#define PAYLOAD PAGE /* where it begins */
+#define PAYLOAD 4096U /* where it begins */
 #define ROOM    (sizeof(struct fuse_in_header) + sizeof((struct headers *)0)->op_in)
 
 static_assert(sizeof(struct headers) == 288, "as the kernel has it");
@@ -78,6 +78,18 @@ int mfs_uring_entry_take(struct mfs_uring_entry *e)
     return 0;
 }
 
+void mfs_uring_entry_refuse(struct mfs_uring_entry *e)
+{
+    struct fuse_out_header out = {.error = -EIO};
+    struct fuse_in_header in;
+
+    memcpy(&in, headers_of(e)->in_out, sizeof in);
+    out.unique = in.unique;
+    mfs_uring_entry_reply(e, &(struct iovec){&out, sizeof out}, 1);
+    atomic_store(&e->state, MFS_URING_ANSWERED);
+    atomic_store(&e->unique, in.unique);
+}
+
 void mfs_uring_entry_reply(struct mfs_uring_entry *e, const struct iovec *iov, int count)
 {
     struct headers *h = headers_of(e);
@@ -100,12 +112,15 @@ void mfs_uring_entry_reply(struct mfs_uring_entry *e, const struct iovec *iov, i
 
 void mfs_uring_entry_trim(struct mfs_uring_entry *e, size_t kept)
 {
-    size_t from = (kept + PAGE - 1) / PAGE * PAGE;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), whole;
+    char *payload = e->memory + PAYLOAD, *from = payload + kept;
 
     if (e->touched <= kept)
         return;
-    if (from < e->touched)
-        madvise(e->memory + PAYLOAD + from, MFS_CAPACITY_REQUEST - from, MADV_DONTNEED);
+    from += (page - (uintptr_t)from % page) % page;
+    whole = (uintptr_t)(payload + MFS_CAPACITY_REQUEST) / page * page;
+    if (from < payload + e->touched && (uintptr_t)from < whole)
+        madvise(from, whole - (uintptr_t)from, MADV_DONTNEED);
     e->touched = kept;
 }
 
@@ -121,14 +136,17 @@ static struct command *prepare(struct mfs_uring_entry *e, struct io_uring_sqe *s
     return c;
 }
 
-void mfs_uring_entry_register(struct mfs_uring_entry *e, struct io_uring_sqe *sqe)
+void mfs_uring_entry_command(struct mfs_uring_entry *e, struct io_uring_sqe *sqe)
 {
+    uint64_t unique = atomic_exchange(&e->unique, 0);
+
+    if (unique != 0)
+        e->commit_id = unique;
+    if (e->commit_id != 0) {
+        prepare(e, sqe, CMD_COMMIT_AND_FETCH)->commit_id = e->commit_id;
+        return;
+    }
     prepare(e, sqe, CMD_REGISTER);
     sqe->addr = (uint64_t)(uintptr_t)e->area;
     sqe->len = 2;
-}
-
-void mfs_uring_entry_commit(struct mfs_uring_entry *e, struct io_uring_sqe *sqe)
-{
-    prepare(e, sqe, CMD_COMMIT_AND_FETCH)->commit_id = atomic_exchange(&e->unique, 0);
 }

@@ -28,6 +28,7 @@ struct mfs_uring_entry {
     char *memory;
     uint16_t queue;
     _Atomic uint64_t unique; /* of the request; 0: none */
+    uint64_t commit_id;      /* … of the last reply that was submitted; 0: none was */
     _Atomic enum mfs_uring_state state;
     bool admitted;  /* see fuse/kernel/admission.h */
     char *request;  /* as it would have come from /dev/fuse */
@@ -37,11 +38,14 @@ struct mfs_uring_entry {
     struct mfs_uring_entry *prev, *next; /* in one list at most */
 };
 
-size_t mfs_uring_entry_size(void); /* bytes of memory; a multiple of the page size */
+size_t mfs_uring_entry_size(void); /* bytes of memory; a multiple of 4 KiB */
 void mfs_uring_entry_init(struct mfs_uring_entry *e, char *memory, uint16_t queue);
 
 /* A request has come: finds it, sets `unique`. -EIO: it makes no sense. */
 int mfs_uring_entry_take(struct mfs_uring_entry *e);
+
+/* The reply to what makes no sense: EIO. Sets `unique`, too. */
+void mfs_uring_entry_refuse(struct mfs_uring_entry *e);
 
 /* Puts a reply as for /dev/fuse to the entry. */
 void mfs_uring_entry_reply(struct mfs_uring_entry *e, const struct iovec *iov, int count);
@@ -49,9 +53,9 @@ void mfs_uring_entry_reply(struct mfs_uring_entry *e, const struct iovec *iov, i
 /* Gives memory back that the last requests have touched, but for `kept` bytes. */
 void mfs_uring_entry_trim(struct mfs_uring_entry *e, size_t kept);
 
-/* Fill in a command, of which the completion carries `e`: to wait for a first request; to take the
- * reply, after which unique is 0, and to wait for the next request. */
-void mfs_uring_entry_register(struct mfs_uring_entry *e, struct io_uring_sqe *sqe);
-void mfs_uring_entry_commit(struct mfs_uring_entry *e, struct io_uring_sqe *sqe);
+/* Fills in a command, of which the completion carries `e`: to wait for a first request; or to take
+ * the reply, after which unique is 0, and to wait for the next request. When the kernel had no
+ * memory for the last one, it is the same once more. */
+void mfs_uring_entry_command(struct mfs_uring_entry *e, struct io_uring_sqe *sqe);
 
 #endif

@@ -13,14 +13,13 @@
 #include "base/file.h"
 #include "base/text.h"
 
-#define LOOKS_MAX 100
-#define MOMENT    (50 * MFS_MSEC)
+#define HELD   MFS_SEC         /* for so long a request may come after its interrupt */
+#define MOMENT (50 * MFS_MSEC) /* until a signal has been taken by another thread */
 
 struct interrupt {
     struct interrupt *next;
     uint64_t unique;
     uint32_t thread; /* 0: it was sent */
-    unsigned looks;
     int64_t due;
 };
 
@@ -71,7 +70,7 @@ static void add(struct mfs_interrupts *i, struct interrupt what)
 
 void mfs_interrupts_hold(struct mfs_interrupts *i, uint64_t unique)
 {
-    add(i, (struct interrupt){.unique = unique});
+    add(i, (struct interrupt){.unique = unique, .due = mfs_clock_mono() + HELD});
 }
 
 void mfs_interrupts_watch(struct mfs_interrupts *i, uint64_t unique, uint32_t thread)
@@ -93,7 +92,8 @@ static uint64_t signals(const char *status, const char *name)
     return at != NULL ? strtoull(at + strlen(name), NULL, 16) : 0;
 }
 
-/* proc_pid_status(5) */
+/* proc_pid_status(5). Signals of the whole process are not this thread's, unless it has noticed
+ * one: then it waits for the reply killably, which is D. */
 static bool has_signal(uint32_t thread)
 {
     struct mfs_buf b;
@@ -105,8 +105,9 @@ static bool has_signal(uint32_t thread)
         mfs_file_read(path, 16384, &b) == 0 && mfs_buf_printf(&b, "%c", 0) >= 0) {
         const char *status = mfs_buf_data(&b);
 
-        has = (signals(status, "\nSigPnd:") | signals(status, "\nShdPnd:")) &
-              ~signals(status, "\nSigBlk:");
+        has = strstr(status, "\nState:\tD") != NULL &&
+              (signals(status, "\nSigPnd:") | signals(status, "\nShdPnd:")) &
+                  ~signals(status, "\nSigBlk:");
     }
     mfs_buf_fini(&b);
     return has;
@@ -124,13 +125,6 @@ static struct interrupt *take_all(struct mfs_interrupts *i)
     return all;
 }
 
-static bool stays(struct interrupt *one, bool known)
-{
-    if (one->thread != 0)
-        return known && mfs_clock_mono() < one->due;
-    return !known && ++one->looks < LOOKS_MAX;
-}
-
 /* What is sent may be held anew, by the time that `send` returns. */
 void mfs_interrupts_send(struct mfs_interrupts *i, bool (*known)(void *arg, uint64_t unique),
                          void (*send)(void *arg, uint64_t unique), void *arg)
@@ -139,9 +133,10 @@ void mfs_interrupts_send(struct mfs_interrupts *i, bool (*known)(void *arg, uint
 
     LL_FOREACH_SAFE(all, one, next)
     {
-        bool is_known = known(arg, one->unique);
+        bool early = mfs_clock_mono() < one->due;
+        bool is_known = (one->thread == 0 || !early) && known(arg, one->unique);
 
-        if (stays(one, is_known)) {
+        if (early && !is_known) {
             put(i, one);
             continue;
         }

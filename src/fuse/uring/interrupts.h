@@ -3,8 +3,9 @@
  *   early    INTERRUPT comes by /dev/fuse, and may come before its request. libfuse keeps it for
  * the next request, and when that is another one, it answers EAGAIN, so that the kernel sends it
  * again, which this does not for requests in rings. So it is held here until a request of that
- * number is known; or for so many looks, as those whose requests have been answered meanwhile come,
- * too. missed   A signal that comes after a request was queued, and before the thread that serves
+ * number is known; or for a second, as those whose requests have been answered meanwhile come, too.
+ *
+ *   missed   A signal that comes after a request was queued, and before the thread that serves
  * has got it, interrupts nothing (Linux 6.14 to 6.18: unlike fuse_dev_do_read(), nobody looks for
  * FR_INTERRUPTED then). It stays pending, as its thread waits for the reply. So whether that has
  * one is looked at, once, for requests that wait: a moment later, as one that another thread of the

@@ -9,11 +9,11 @@ struct mfs_nudge;
 struct mfs_nudge *mfs_nudge_create(const char *path); /* the mount's; NULL: ENOMEM */
 void mfs_nudge_destroy(struct mfs_nudge *n);          /* takes NULL; waits for nothing */
 
-/* statfs(2) of the mount by a thread of its own on that processor, unless one is still under way.
- * At once. */
-void mfs_nudge(struct mfs_nudge *n, unsigned processor);
+/* statfs(2) of the mount by a thread of its own on that processor, unless one is under way that was
+ * begun just now: false then. At once. One thread calls it. */
+bool mfs_nudge(struct mfs_nudge *n, unsigned processor);
 
-/* Was the last one not allowed on its processor? Once. */
+/* Was one not allowed on its processor? Once. */
 bool mfs_nudge_refused(struct mfs_nudge *n, unsigned *processor);
 
 #endif

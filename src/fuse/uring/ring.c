@@ -106,7 +106,7 @@ int mfs_ring_enter(struct mfs_ring *r, bool wait, int64_t ns)
     if (n < 0)
         return -errno;
     r->waiting -= (unsigned)n;
-    return 0;
+    return r->waiting == 0 ? 0 : -EAGAIN;
 }
 
 bool mfs_ring_is_empty(const struct mfs_ring *r)
@@ -114,14 +114,21 @@ bool mfs_ring_is_empty(const struct mfs_ring *r)
     return *r->cq_head == __atomic_load_n(r->cq_tail, __ATOMIC_ACQUIRE);
 }
 
+bool mfs_ring_peek(const struct mfs_ring *r, int *result)
+{
+    if (mfs_ring_is_empty(r))
+        return false;
+    *result = r->cqes[*r->cq_head & r->cq_mask].res;
+    return true;
+}
+
 bool mfs_ring_take(struct mfs_ring *r, uint64_t *data, int *result)
 {
     unsigned head = *r->cq_head;
 
-    if (mfs_ring_is_empty(r))
+    if (!mfs_ring_peek(r, result))
         return false;
     *data = r->cqes[head & r->cq_mask].user_data;
-    *result = r->cqes[head & r->cq_mask].res;
     __atomic_store_n(r->cq_head, head + 1, __ATOMIC_RELEASE);
     return true;
 }

@@ -31,12 +31,14 @@ void mfs_ring_close(struct mfs_ring *r); /* what is under way is cancelled, in t
 struct io_uring_sqe *mfs_ring_next(struct mfs_ring *r);
 
 /* Submits what is prepared, and if `wait`, waits until a completion is there or `ns` have passed
- * (-1: without end). 0; -EINTR: a signal came; -ETIME; another -errno. After 0 there may be none
- * all the same. */
+ * (-1: without end). 0: all was submitted, though there may be no completion all the same; -EAGAIN
+ * or -EBUSY: the kernel has no memory now, the rest stays prepared; -EINTR: a signal came; -ETIME;
+ * another -errno. */
 int mfs_ring_enter(struct mfs_ring *r, bool wait, int64_t ns);
 
-/* Takes a completion; false: there is none. */
+/* Takes a completion, or just its result; false: there is none. */
 bool mfs_ring_take(struct mfs_ring *r, uint64_t *data, int *result);
+bool mfs_ring_peek(const struct mfs_ring *r, int *result);
 bool mfs_ring_is_empty(const struct mfs_ring *r); /* no completion is there */
 
 #endif

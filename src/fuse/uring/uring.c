@@ -2,7 +2,7 @@
  * seen at once, as the worker waits there. One that is free in the dispatcher's is, as the
  * dispatcher waits for nothing else. One that is ready waits for a worker only while `most` serve,
  * each of which takes the next before it waits; of those that wait for other mounts fewer than
- * `most` are admitted. And of what waits in the kernel without need see `suspect`. */
+ * `most` are admitted. And of what waits in the kernel without need see struct queue. */
 #include "fuse/uring/uring_impl.h"
 
 #include <errno.h>
@@ -39,6 +39,14 @@ void mfs_uring_leave_to_dispatcher(struct mfs_uring *u, struct mfs_uring_entry *
 {
     pthread_mutex_lock(&u->lock);
     DL_APPEND(u->answered, e);
+    pthread_mutex_unlock(&u->lock);
+    mfs_uring_tell_dispatcher(u);
+}
+
+void mfs_uring_submit_again(struct mfs_uring *u, struct mfs_uring_entry *e)
+{
+    pthread_mutex_lock(&u->lock);
+    DL_APPEND(u->again, e);
     pthread_mutex_unlock(&u->lock);
     mfs_uring_tell_dispatcher(u);
 }

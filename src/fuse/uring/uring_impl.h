@@ -25,9 +25,11 @@ struct batch {
 
 struct queue {
     unsigned reserve; /* entries free in the dispatcher's ring; the dispatcher's */
-    /* Entries were added, so requests may wait in the kernel: how often that was so. 0: a reply
-     * since then has found none. */
-    atomic_uint suspect;
+    /* Entries were added, so requests may wait in the kernel: how often that was so, and how often
+     * it had been when a reply was submitted that found none. When they differ the queue is
+     * suspect; an older value of the second is harmless. */
+    atomic_uint added, found_none;
+    atomic_uint unanswered; /* nudges since the last statfs that came there */
 };
 
 struct worker {
@@ -36,8 +38,7 @@ struct worker {
     struct mfs_ring ring;
     atomic_bool waits; /* in its ring */
     sem_t wake;        /* it is given a request, or all is over */
-    bool sent;         /* the reply to the request that it serves was submitted, … */
-    int rc;            /* … to that effect; both its own */
+    bool sent;         /* the reply to the request that it serves was submitted; its own */
     struct mfs_uring_entry *given;
     struct worker *next;      /* of all */
     struct worker *next_idle; /* the last one first */
@@ -57,12 +58,15 @@ struct mfs_uring {
     int event;               /* eventfd: the dispatcher is to look at what follows */
     atomic_bool begun, stop; /* entries may be given to the kernel; no request is served any more */
     atomic_bool halt;        /* the dispatcher is to end */
-    atomic_bool refused;     /* the kernel takes no more entries */
+    atomic_bool refused;     /* the kernel takes no more entries, for good */
+    atomic_bool taken;       /* a request has come: the kernel sends them by rings, for good */
+    atomic_bool warned;      /* of what the kernel did not take; once */
     _Atomic(struct batch *) batches;
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t ended;
     struct mfs_uring_entry *ready;    /* requests that wait for a worker */
     struct mfs_uring_entry *answered; /* that the dispatcher is to commit */
+    struct mfs_uring_entry *again;    /* … to submit once more, a moment later */
     struct worker *all, *idle;
     unsigned made, over, busy;
     /* The dispatcher's. */
@@ -72,8 +76,17 @@ struct mfs_uring {
     bool supplied;   /* the kernel has got entries */
     int64_t nudged;  /* when last … */
     unsigned last;   /* … and which queue */
-    uint64_t events; /* what it reads from `event` */
+    bool astray;     /* it was said that nudges do not come back */
+    bool late;       /* the kernel has not yet taken all that was prepared */
+    bool listens;    /* to `event`, … */
+    uint64_t events; /* … of which this is read */
+    int64_t retried; /* when `again` was submitted last */
 };
+
+static inline bool mfs_uring_is_suspect(struct queue *q)
+{
+    return atomic_load(&q->found_none) != atomic_load(&q->added);
+}
 
 /* uring.c: any thread. */
 void mfs_uring_tell_dispatcher(struct mfs_uring *u);
@@ -81,6 +94,9 @@ struct mfs_uring_entry *mfs_uring_find(struct mfs_uring *u,
                                        uint64_t unique); /* NULL: none has it */
 /* The reply is in the entry, which no worker can wait for: the dispatcher is to commit it. */
 void mfs_uring_leave_to_dispatcher(struct mfs_uring *u, struct mfs_uring_entry *e);
+
+/* The kernel had no memory for its last command. */
+void mfs_uring_submit_again(struct mfs_uring *u, struct mfs_uring_entry *e);
 
 /* worker.c */
 extern _Thread_local struct mfs_uring_entry *mfs_uring_served; /* that the thread serves, or NULL */

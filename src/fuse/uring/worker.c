@@ -2,6 +2,7 @@
  */
 #include "fuse/uring/uring_impl.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +10,11 @@
 #include <linux/fuse.h>
 #include <utlist.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/threads/thread.h"
+
+#define MOMENT MFS_MSEC /* until the kernel may have memory */
 
 _Thread_local struct mfs_uring_entry *mfs_uring_served;
 static _Thread_local struct worker *self;
@@ -64,22 +68,38 @@ void mfs_uring_hand_over(struct mfs_uring *u, struct mfs_uring_entry *e)
     pthread_mutex_unlock(&u->lock);
 }
 
-/* The kernel has given an entry back without a request: as the mount is gone, or as it refuses to
- * have one, and then it sends all by /dev/fuse. Or this thread is to stop. */
-static void end_with(struct mfs_uring *u, int result)
+/* The kernel has given an entry back without a request: as the mount is gone; as it has no memory
+ * now, or has not taken that one command, which the dispatcher gives it again; or as it refuses to
+ * have any, and then it sends all by /dev/fuse. After a request has come it would not: more entries
+ * must be tried then. */
+static void end_with(struct mfs_uring *u, struct mfs_uring_entry *e, int result)
 {
-    if (result == -EINTR || atomic_exchange(&u->refused, true))
+    bool memory = result == -ENOMEM || result == -EAGAIN;
+
+    if (result == -ENOTCONN || result == -ECONNABORTED || result == -ECANCELED) {
+        atomic_store(&u->refused, true);
         return;
-    if (result != -ENOTCONN && result != -ECONNABORTED && result != -ECANCELED)
+    }
+    if (result != -EAGAIN && !atomic_exchange(&u->warned, true))
         mfs_warn("fuse", "io_uring: %s", strerror(-result));
+    if (!memory && !atomic_load(&u->taken))
+        atomic_store(&u->refused, true);
+    else if (memory || e->commit_id == 0)
+        mfs_uring_submit_again(u, e);
 }
 
 bool mfs_uring_take(struct mfs_uring *u, struct mfs_uring_entry *e, int result)
 {
-    if (result == 0)
-        result = mfs_uring_entry_take(e);
     if (result < 0) {
-        end_with(u, result);
+        end_with(u, e, result);
+        return false;
+    }
+    atomic_store(&u->taken, true);
+    if (mfs_uring_entry_take(e) < 0) {
+        if (!atomic_exchange(&u->warned, true))
+            mfs_warn("fuse", "io_uring: a request of which the lengths contradict each other");
+        mfs_uring_entry_refuse(e);
+        mfs_uring_leave_to_dispatcher(u, e);
         return false;
     }
     e->admitted = u->source.may_wait(e->request, e->length);
@@ -94,11 +114,13 @@ static bool serve(struct mfs_uring *u, struct mfs_uring_entry *e)
     struct fuse_in_header in;
 
     memcpy(&in, e->request, sizeof in);
+    if (in.opcode == FUSE_STATFS)
+        atomic_store(&u->queue[e->queue].unanswered, 0);
     mfs_uring_served = e;
     u->source.serve(u->source.arg, e->request, e->length);
     mfs_uring_served = NULL;
     answered = atomic_exchange(&e->state, MFS_URING_LEFT) == MFS_URING_ANSWERED;
-    if (!answered) {
+    if (!answered && in.opcode == FUSE_SETLKW) {
         mfs_interrupts_watch(u->interrupts, in.unique, in.pid);
         mfs_uring_tell_dispatcher(u);
     }
@@ -107,27 +129,48 @@ static bool serve(struct mfs_uring *u, struct mfs_uring_entry *e)
     return answered;
 }
 
+/* Has the kernel, for want of memory, not seen what was submitted? Then that completion is gone. */
+static bool was_lost(struct worker *w)
+{
+    uint64_t data;
+    int result;
+
+    if (!mfs_ring_peek(&w->ring, &result) || (result != -ENOMEM && result != -EAGAIN))
+        return false;
+    return mfs_ring_take(&w->ring, &data, &result);
+}
+
+/* Returns when the kernel has the reply, or all is over, which is when this is false. */
+static bool submit_now(struct mfs_uring *u, struct worker *w, struct mfs_uring_entry *e)
+{
+    int rc = mfs_ring_enter(&w->ring, false, 0);
+
+    while ((rc < 0 || was_lost(w)) && !atomic_load(&u->stop)) {
+        mfs_clock_sleep(MOMENT);
+        if (rc == 0)
+            mfs_uring_entry_command(e, mfs_ring_next(&w->ring));
+        rc = mfs_ring_enter(&w->ring, false, 0);
+    }
+    return rc == 0;
+}
+
 /* Submits the reply, `now` or with the wait that follows. When requests may wait in the kernel's
  * queue, and this reply has found none, they do not. Memory goes back while the entry is free: no
- * request comes to it before the thread waits in its ring. */
-static int commit(struct mfs_uring *u, struct worker *w, struct mfs_uring_entry *e, bool now)
+ * request comes to it before the thread waits in its ring. The ring has room, as nothing was left
+ * there prepared. */
+static void commit(struct mfs_uring *u, struct worker *w, struct mfs_uring_entry *e, bool now)
 {
-    atomic_uint *suspect = &u->queue[e->queue].suspect;
-    unsigned seen = atomic_load(suspect);
-    struct io_uring_sqe *sqe = mfs_ring_next(&w->ring);
-    int rc = 0;
+    struct queue *q = &u->queue[e->queue];
+    bool suspect = mfs_uring_is_suspect(q);
+    unsigned added = atomic_load(&q->added);
 
-    if (sqe == NULL)
-        return -EBUSY;
-    mfs_uring_entry_commit(e, sqe);
-    if (seen == 0 && e->touched <= u->kept && !now)
-        return 0;
-    rc = mfs_ring_enter(&w->ring, false, 0);
-    if (rc == 0 && mfs_ring_is_empty(&w->ring)) {
-        atomic_compare_exchange_strong(suspect, &seen, 0);
+    mfs_uring_entry_command(e, mfs_ring_next(&w->ring));
+    if (!suspect && e->touched <= u->kept && !now)
+        return;
+    if (submit_now(u, w, e) && mfs_ring_is_empty(&w->ring)) {
+        atomic_store(&q->found_none, added);
         mfs_uring_entry_trim(e, u->kept);
     }
-    return rc;
 }
 
 void mfs_uring_flush(struct mfs_uring *u)
@@ -137,24 +180,29 @@ void mfs_uring_flush(struct mfs_uring *u)
     if (e == NULL || self == NULL || self->ring.fd < 0 || self->sent ||
         atomic_load(&e->state) != MFS_URING_ANSWERED)
         return;
-    self->rc = commit(u, self, e, true);
+    commit(u, self, e, true);
     self->sent = true;
 }
 
-/* The reply was submitted, to that effect: waits for the next request in the same entry. NULL:
- * there is none to serve. */
+/* The reply is prepared or submitted: waits for the next request in the same entry, which is this
+ * thread's as long as the command may be under way. NULL: there is none to serve. */
 static struct mfs_uring_entry *wait_in_ring(struct mfs_uring *u, struct worker *w,
-                                            struct mfs_uring_entry *e, int rc)
+                                            struct mfs_uring_entry *e)
 {
-    int result = -EINTR;
-    uint64_t data;
+    uint64_t data = 0;
+    int result, rc;
 
     atomic_store(&w->waits, true);
-    while ((rc == 0 || rc == -EINTR) && !mfs_ring_take(&w->ring, &data, &result) &&
-           !atomic_load(&u->stop))
+    while (!mfs_ring_take(&w->ring, &data, &result) && !atomic_load(&u->stop)) {
         rc = mfs_ring_enter(&w->ring, true, -1);
+        if (rc < 0 && rc != -EINTR)
+            mfs_clock_sleep(MOMENT);
+    }
     atomic_store(&w->waits, false);
-    if (!mfs_uring_take(u, e, rc < 0 && rc != -EINTR ? rc : result))
+    if (data == 0) /* all is over */
+        return NULL;
+    assert(data == (uint64_t)(uintptr_t)e);
+    if (!mfs_uring_take(u, e, result))
         return NULL;
     pthread_mutex_lock(&u->lock);
     u->busy++;
@@ -214,14 +262,16 @@ static struct mfs_uring_entry *serve_and_wait(struct mfs_uring *u, struct worker
     if (w->sent) {
         w->sent = false;
         pass_ready_on(u);
-        next = wait_in_ring(u, w, e, w->rc);
+        next = wait_in_ring(u, w, e);
         return next != NULL ? next : next_given(u, w);
     }
     next = next_ready(u);
-    if (answered && (next != NULL || w->ring.fd < 0 || atomic_load(&u->stop)))
+    if (answered && (next != NULL || w->ring.fd < 0 || atomic_load(&u->stop))) {
         mfs_uring_leave_to_dispatcher(u, e);
-    else if (answered)
-        next = wait_in_ring(u, w, e, commit(u, w, e, false));
+    } else if (answered) {
+        commit(u, w, e, false);
+        next = wait_in_ring(u, w, e);
+    }
     return next != NULL ? next : next_given(u, w);
 }
 
