@@ -66,6 +66,7 @@ struct mfs_node {
     bool brought_back;          /* its lm was started once more, to end what is there */
     bool clientless;            /* at the end: its clients have ended, or it can't be asked */
     uint64_t copy_revision;     /* of the state that it was sent (copies.h); 0: none of this term */
+    uint64_t copy_whole;        /* likewise, of the last one that it was sent whole */
     uint64_t copy_held;         /* … and of which it has said that it keeps it */
     int64_t copy_failed;        /* when it last said that it can't; 0: it can */
     int64_t copy_behind;        /* since then it has lacked the newest; 0: it has it */

@@ -194,6 +194,8 @@ static void kept(void *arg, const struct mfs_err *err, const void *reply)
         return;
     if (err && err->code == -ESTALE) {
         mfs_superseded(cm, err->msg);
+    } else if (err && err->code == -ENODATA && revision <= n->copy_whole) {
+        return; /* the whole is on its way already */
     } else if (err && err->code == -ENODATA) {
         n->copy_revision = n->copy_held = 0;
         mfs_copies_to(n);
@@ -224,13 +226,15 @@ static int request(struct mfs_node *n)
                               .candidate = cm->state.candidate,
                               .base = cm->state.base};
     struct sent *s = malloc(sizeof *s);
+    bool whole;
     int rc;
 
     if (!s)
         return -ENOMEM;
     *s = (struct sent){n, n->conn, m.term, m.revision,
                        !edits_since(cm->copies, n->copy_revision, &m)};
-    if (s->whole)
+    whole = s->whole;
+    if (whole)
         m.text = mfs_buf_data(&cm->copies->text);
     if (s->whole && cm->copies->whole >= whole_most(cm->copies)) {
         free(s);
@@ -242,6 +246,8 @@ static int request(struct mfs_node *n)
         free(s);
     else
         cm->copies->whole += s->whole;
+    if (!rc && whole)
+        n->copy_whole = m.revision;
     return rc;
 }
 
@@ -292,6 +298,9 @@ void mfs_copies_anew(struct mfs_cm *cm)
 void mfs_copies_joined(struct mfs_node *n, const struct mfs_msg_join *m)
 {
     n->copy_held = m->copy_term == n->cm->state.term ? m->copy_revision : 0;
+    if (n->copy_held > n->cm->state.revision)
+        n->copy_held = 0; /* of a cm that knew more than this one was left by it */
+    n->copy_whole = 0;
     n->copy_revision = n->copy_held;
     n->copy_failed = 0;
 }

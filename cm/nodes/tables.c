@@ -356,9 +356,10 @@ void mfs_tables_end(struct mfs_cm *cm)
         struct send *s = t->first;
 
         t->first = s->next;
+        if (!t->first)
+            t->end = &t->first; /* failing it may push again */
         fail(s, -ECONNABORTED);
     }
-    t->end = &t->first;
 }
 
 void mfs_tables_fini(struct mfs_cm *cm)

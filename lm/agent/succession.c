@@ -49,7 +49,7 @@ struct head {
 static const struct mfs_schema head_schema = {
     "cm.json", sizeof(struct head),
     (const struct mfs_field[]){
-        {.name = "term", .required = true, MFS_FIELD(U64, struct head, term)},
+        {.name = "term", MFS_FIELD(U64, struct head, term)}, /* not there: 0 */
         {.name = "revision", .required = true, MFS_FIELD(U64, struct head, revision)},
         {.name = "candidate", MFS_FIELD(U32, struct head, candidate)},
         {0}}};

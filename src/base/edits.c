@@ -153,31 +153,45 @@ int mfs_edits_make(const struct mfs_buf *from, const struct mfs_buf *to, struct 
     return rc;
 }
 
-static int apply(struct mfs_buf *b, const struct mfs_edit *e)
+/* Edits that lie behind each other, from the *i-th on: the text is copied once for all of them. */
+static int apply_ascending(struct mfs_buf *text, const struct mfs_edit *list, uint32_t n,
+                           uint32_t *i)
 {
-    size_t len = mfs_buf_len(b), put = e->text ? strlen(e->text) : 0, rest;
-    char *at;
+    const char *from = mfs_buf_data(text);
+    size_t left = mfs_buf_len(text);
+    struct mfs_buf out;
+    int rc = 0;
 
-    if (e->at > len || e->cut > len - e->at)
-        return -EINVAL;
-    if (!mfs_buf_reserve(b, put > e->cut ? put - e->cut : 0))
-        return -ENOMEM;
-    at = mfs_buf_data(b) + e->at;
-    rest = len - e->at - e->cut;
-    if (rest && put != e->cut)
-        memmove(at + put, at + e->cut, rest);
-    if (put)
-        memcpy(at, e->text, put);
-    b->end = b->start + len - e->cut + put;
-    return 0;
+    mfs_buf_init(&out);
+    for (; *i < n && !rc && list[*i].at >= mfs_buf_len(&out); ++*i) {
+        const struct mfs_edit *e = &list[*i];
+        size_t kept = e->at - mfs_buf_len(&out);
+
+        if (kept > left || e->cut > left - kept) {
+            rc = -EINVAL;
+            break;
+        }
+        rc = mfs_buf_append(&out, from, kept);
+        if (!rc && e->text)
+            rc = mfs_buf_append(&out, e->text, strlen(e->text));
+        from += kept + e->cut;
+        left -= kept + e->cut;
+    }
+    if (!rc)
+        rc = mfs_buf_append(&out, from, left);
+    mfs_buf_fini(rc ? &out : text);
+    if (!rc)
+        *text = out;
+    return rc;
 }
 
 int mfs_edits_apply(struct mfs_buf *text, const struct mfs_edit *list, uint32_t n)
 {
+    uint32_t i = 0;
     int rc = 0;
 
-    for (uint32_t i = 0; i < n && !rc; i++)
-        rc = apply(text, &list[i]);
+    while (i < n && !rc)
+        rc = apply_ascending(text, list, n, &i);
     return rc;
 }
 
