@@ -1,12 +1,14 @@
 /* How many operations on names and small files a directory tree takes per second:
  *
- *   md_bench [-s] [-c] DIR PROCESSES FILES BYTES
+ *   md_bench [-s] [-c] [-o OTHER] DIR PROCESSES FILES BYTES
  *
  * PROCESSES share FILES files of BYTES bytes evenly and go through the phases below together, each
  * in a directory of its own or, with -s, all in one. With -c the kernel's entries, attributes and
- * pages are dropped before each phase that is called cold (needs root). One line per phase: name,
- * processes, bytes, operations, seconds, operations per second, longest operation in ms. Knows
- * nothing of MemEFS: any file system will do. */
+ * pages are dropped before each phase that is called cold (needs root). With -o OTHER, where
+ * another mount has DIR, what was made by one of the two is looked at, moved and removed by the
+ * other, but for the second create, as what has just gone is not known there. One line per phase:
+ * name, processes, bytes, operations, seconds, operations per second, longest operation in ms.
+ * Knows nothing of MemEFS: any file system will do. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -32,6 +34,7 @@ struct job {
     unsigned files; /* of one process */
     size_t bytes;
     bool shared;
+    const char *other; /* DIR by the other mount; NULL: there is one */
     char *data, home[PATHS - 64];
 };
 
@@ -40,6 +43,7 @@ struct phase {
     void (*each)(const struct job *j, unsigned i); /* one operation */
     unsigned (*all)(const struct job *j);          /* or all at once: their number */
     bool cold, with_data;
+    bool here; /* by the mount that makes the files */
 };
 
 static struct shared {
@@ -179,15 +183,15 @@ static void drop_dir(const struct job *j, unsigned i)
 }
 
 static const struct phase phases[] = {
-    {.name = "create", .each = create},
+    {.name = "create", .each = create, .here = true},
     {.name = "stat-cold", .each = look, .cold = true},
     {.name = "read-cold", .each = fetch, .cold = true, .with_data = true},
     {.name = "list-cold", .all = list, .cold = true},
     {.name = "unlink", .each = drop},
-    {.name = "create-again", .each = create},
+    {.name = "create-again", .each = create, .here = true},
     {.name = "rename", .each = move},
-    {.name = "unlink-renamed", .each = drop_moved},
-    {.name = "mkdir", .each = make_dir},
+    {.name = "unlink-renamed", .each = drop_moved, .here = true},
+    {.name = "mkdir", .each = make_dir, .here = true},
     {.name = "rmdir", .each = drop_dir},
 };
 
@@ -246,12 +250,20 @@ static void tell(const struct job *j, const struct phase *p)
     fflush(stdout);
 }
 
+/* By the mount that makes files, or by the other one. */
+static void go_home(struct job *j, bool here)
+{
+    const char *dir = here || j->other == NULL ? j->dir : j->other;
+
+    if (!j->shared)
+        snprintf(j->home, sizeof j->home, "%s/md.%u", dir, j->me);
+    else
+        snprintf(j->home, sizeof j->home, "%s/md", dir);
+}
+
 static void run(struct job *j, bool cold)
 {
-    if (!j->shared)
-        snprintf(j->home, sizeof j->home, "%s/md.%u", j->dir, j->me);
-    else
-        snprintf(j->home, sizeof j->home, "%s/md", j->dir);
+    go_home(j, true);
     if (mkdir(j->home, 0755) && errno != EEXIST)
         fail("mkdir", j->home);
     for (size_t k = 0; k < sizeof phases / sizeof *phases; k++) {
@@ -262,12 +274,14 @@ static void run(struct job *j, bool cold)
         together();
         if (!j->me && p->cold && cold)
             drop_caches();
+        go_home(j, p->here);
         together();
         go_through(j, p);
         together();
         if (!j->me)
             tell(j, p);
     }
+    go_home(j, true);
     if (rmdir(j->home) && errno != ENOENT && errno != ENOTEMPTY)
         fail("rmdir", j->home);
 }
@@ -320,9 +334,11 @@ int main(int argc, char **argv)
     bool cold = false;
     int c;
 
-    while ((c = getopt(argc, argv, "sc")) != -1) {
+    while ((c = getopt(argc, argv, "sco:")) != -1) {
         j.shared |= c == 's';
         cold |= c == 'c';
+        if (c == 'o')
+            j.other = optarg;
         if (c == '?')
             return 2;
     }
@@ -331,8 +347,9 @@ int main(int argc, char **argv)
         j.processes = (unsigned)strtoul(argv[optind + 1], NULL, 10);
         j.bytes = strtoul(argv[optind + 3], NULL, 10);
     }
-    if (j.processes < 1 || j.processes > PROCESSES_MAX || strlen(j.dir) > sizeof j.home - 16) {
-        fprintf(stderr, "usage: md_bench [-s] [-c] DIR PROCESSES FILES BYTES\n");
+    if (j.processes < 1 || j.processes > PROCESSES_MAX || strlen(j.dir) > sizeof j.home - 16 ||
+        (j.other != NULL && strlen(j.other) > sizeof j.home - 16)) {
+        fprintf(stderr, "usage: md_bench [-s] [-c] [-o OTHER] DIR PROCESSES FILES BYTES\n");
         return 2;
     }
     j.files = (unsigned)strtoul(argv[optind + 2], NULL, 10) / j.processes;

@@ -139,18 +139,34 @@ class Files(Workload):
 class Names(Workload):
     """md_bench: see there for its phases."""
 
-    def __init__(self, processes, size, shared=False):
-        super().__init__("md-%d-%d%s" % (processes, size, "-shared" if shared else ""))
+    def __init__(self, processes, size, shared=False, tail=""):
+        self.tail = tail or "-shared" * shared
+        super().__init__("md-%d-%d%s" % (processes, size, self.tail))
         self.processes, self.size, self.shared = processes, size, shared
 
+    def options(self, _):
+        return ["-s"] * self.shared
+
     def run(self, args, places):
-        out = must([args.tests / "md_bench", "-c", *["-s"] * self.shared, places[0], self.processes, args.files, self.size])
+        out = must([args.tests / "md_bench", "-c", *self.options(places), places[0], self.processes, args.files, self.size])
         rows = {}
         for line in out.splitlines():
             phase, _, _, _, _, rate, _ = line.split()
-            tail = "%s-%d%s" % ("4k" if self.size else "empty", self.processes, "-shared" if self.shared else "")
+            tail = "%s-%d%s" % ("4k" if self.size else "empty", self.processes, self.tail)
             rows["%s-%s" % (phase, tail)] = float(rate), "op/s"
         return rows
+
+
+class NamesOfAnother(Names):
+    """The same of what the other mount has made."""
+
+    mounts = 2
+
+    def __init__(self, processes, size):
+        super().__init__(processes, size, tail="-other")
+
+    def options(self, places):
+        return ["-o", places[1]]
 
 
 # --- programs ------------------------------------------------------------------------------------
@@ -241,6 +257,7 @@ def all_of_them():
     listed = [Sequential(block, jobs) for block in ("1M", "128k", "4k") for jobs in (1, 4)]
     listed += [Random(jobs) for jobs in (1, 4)]
     listed += [Names(processes, size) for size in (0, 4096) for processes in (1, 4)]
+    listed += [NamesOfAnother(processes, 4096) for processes in (1, 4)]
     listed += [Names(4, 0, shared=True), Files("files-1-4M", 500, MIB, 4 * MIB), Files("files-300M", 4, 300 * MIB, 300 * MIB)]
     listed += [SmallWrites(how, 120, processes) for how in ("append", "sequential", "shared") for processes in (1, 4)]
     listed += [Tree("tree"), Git("git"), TwoMounts("two-mounts")]
