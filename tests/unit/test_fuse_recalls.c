@@ -115,6 +115,38 @@ static void an_acl_is_forgotten_once(void **state)
     assert_false(mfs_recalls_take_acl(*state, 7));
 }
 
+/* Inodes share places, too. */
+static void the_acl_of_another_inode_stays(void **state)
+{
+    uint64_t other = 8;
+
+    mfs_recalls_show(*state, 7);
+    mfs_recalls_shown(*state, 7);
+    while (!mfs_recalls_any(*state, other))
+        other++;
+    mfs_recalls_acl(*state, 7);
+    assert_false(mfs_recalls_take_acl(*state, other));
+    mfs_recalls_acl(*state, other);
+    assert_true(mfs_recalls_take_acl(*state, other));
+    assert_true(mfs_recalls_take_acl(*state, 7));
+}
+
+static void what_is_not_shown_is_not_recalled(void **state)
+{
+    mfs_recalls_show(*state, 7);
+    mfs_recalls_not_shown(*state, 7);
+    assert_true(mfs_recalls_show_new(*state, 100, 7, true));
+    mfs_recalls_not_shown_new(*state, 100, 7);
+    assert_false(mfs_recalls_any(*state, 7));
+    assert_int_equal(mfs_recalls_untaken(*state, 7, now()), MFS_RECALLS_NONE);
+}
+
+/* It could not be proved that the answer is taken. */
+static void nothing_is_created_by_threads_of_another_name_space(void **state)
+{
+    assert_false(mfs_recalls_show_new(*state, 0, 7, true));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,6 +160,9 @@ int main(void)
         TEST(answers_from_after_a_change_do_not_count),
         TEST(it_is_over_when_it_was_sent_long_ago),
         TEST(an_acl_is_forgotten_once),
+        TEST(the_acl_of_another_inode_stays),
+        TEST(what_is_not_shown_is_not_recalled),
+        TEST(nothing_is_created_by_threads_of_another_name_space),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,12 +10,13 @@
 #define FILES   65536U
 #define ANSWERS 1024U
 #define TICKS   (20 * MFS_MSEC) /* the kernel rounds times up, to its ticks */
+#define SEVERAL UINT64_MAX      /* no number of an inode */
 
 /* By hash of the ino. */
 struct file {
     int64_t until;  /* the kernel uses nothing that was sent any more, mono */
     unsigned begun; /* answers that show something and were not sent yet */
-    bool acl;       /* the kernel has asked for it */
+    uint64_t acl;   /* the inode for whose ACL the kernel has asked; 0: none */
 };
 
 /* The last answer that may have told a thread of an inode. */
@@ -88,12 +89,22 @@ void mfs_recalls_shown(struct mfs_recalls *r, uint64_t ino)
     pthread_mutex_unlock(&r->lock);
 }
 
+void mfs_recalls_not_shown(struct mfs_recalls *r, uint64_t ino)
+{
+    pthread_mutex_lock(&r->lock);
+    assert(file_of(r, ino)->begun > 0);
+    file_of(r, ino)->begun--;
+    pthread_mutex_unlock(&r->lock);
+}
+
 bool mfs_recalls_show_new(struct mfs_recalls *r, pid_t thread, uint64_t ino, bool create)
 {
     struct answer *a = answer_to(r, thread, ino);
     int64_t now;
     bool free;
 
+    if (create && thread == 0) /* nothing would prove it, and changes would wait */
+        return false;
     pthread_mutex_lock(&r->lock);
     now = mfs_clock_mono();
     free = a->taken <= now;
@@ -115,6 +126,17 @@ void mfs_recalls_shown_new(struct mfs_recalls *r, pid_t thread, uint64_t ino)
     shown(r, ino, now);
     if (a->thread == thread && a->ino == ino && a->taken == INT64_MAX)
         a->taken = now + MFS_RECALLS_TAKEN;
+    pthread_mutex_unlock(&r->lock);
+}
+
+void mfs_recalls_not_shown_new(struct mfs_recalls *r, pid_t thread, uint64_t ino)
+{
+    struct answer *a = answer_to(r, thread, ino);
+
+    mfs_recalls_not_shown(r, ino);
+    pthread_mutex_lock(&r->lock);
+    if (a->thread == thread && a->ino == ino)
+        a->taken = 0;
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -142,11 +164,14 @@ bool mfs_recalls_any(struct mfs_recalls *r, uint64_t ino)
 enum mfs_recalls_untaken mfs_recalls_untaken(struct mfs_recalls *r, uint64_t ino, int64_t time)
 {
     enum mfs_recalls_untaken found = MFS_RECALLS_NONE, one;
+    const struct file *f = file_of(r, ino);
+    bool any;
     int64_t now;
 
     pthread_mutex_lock(&r->lock);
     now = mfs_clock_mono();
-    for (unsigned i = 0; i < ANSWERS; i++) {
+    any = f->begun > 0 || now < f->until - MFS_META_SHOWN - TICKS;
+    for (unsigned i = 0; any && i < ANSWERS; i++) {
         const struct answer *a = &r->answers[i];
 
         if (a->ino != ino || a->taken <= now || a->begun > time)
@@ -160,8 +185,10 @@ enum mfs_recalls_untaken mfs_recalls_untaken(struct mfs_recalls *r, uint64_t ino
 
 void mfs_recalls_acl(struct mfs_recalls *r, uint64_t ino)
 {
+    struct file *f = file_of(r, ino);
+
     pthread_mutex_lock(&r->lock);
-    file_of(r, ino)->acl = true;
+    f->acl = f->acl == 0 || f->acl == ino ? ino : SEVERAL;
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -171,8 +198,9 @@ bool mfs_recalls_take_acl(struct mfs_recalls *r, uint64_t ino)
     bool taken;
 
     pthread_mutex_lock(&r->lock);
-    taken = f->acl;
-    f->acl = false;
+    taken = f->acl == ino || f->acl == SEVERAL;
+    if (f->acl == ino)
+        f->acl = 0;
     pthread_mutex_unlock(&r->lock);
     return taken;
 }

@@ -30,13 +30,15 @@ struct mfs_recalls *mfs_recalls_create(void); /* NULL: ENOMEM */
 void mfs_recalls_destroy(struct mfs_recalls *r);
 
 /* The file's attributes are going to be shown by the answer to a GETATTR: to be said before it is
- * found out whether they are still true. And it was sent. */
+ * found out whether they are still true. Then: it was sent; or it shows nothing after all. */
 void mfs_recalls_show(struct mfs_recalls *r, uint64_t ino);
 void mfs_recalls_shown(struct mfs_recalls *r, uint64_t ino);
+void mfs_recalls_not_shown(struct mfs_recalls *r, uint64_t ino);
 
 /* The same of an answer to the thread that may tell the kernel of the inode. False: better not. */
 bool mfs_recalls_show_new(struct mfs_recalls *r, pid_t thread, uint64_t ino, bool create);
 void mfs_recalls_shown_new(struct mfs_recalls *r, pid_t thread, uint64_t ino);
+void mfs_recalls_not_shown_new(struct mfs_recalls *r, pid_t thread, uint64_t ino);
 /* A request of the thread has come, for which it waits. */
 void mfs_recalls_taken(struct mfs_recalls *r, pid_t thread);
 

@@ -3,6 +3,7 @@
 #include "fuse/mount/recaller.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -12,8 +13,7 @@
 #include "base/threads/thread.h"
 #include "fuse/mount/session.h"
 
-#define AGAIN  MFS_MSEC /* between two tries */
-#define LATEST (MFS_RECALLS_TAKEN + 100 * MFS_MSEC)
+#define AGAIN MFS_MSEC /* between two tries */
 
 struct recall {
     uint64_t ino;
@@ -30,6 +30,7 @@ struct mfs_recaller {
     pthread_cond_t wake;
     struct recall *queued;
     bool stop, joined;
+    atomic_bool stopped;
 };
 
 static int forget(struct mfs_recaller *r, uint64_t ino)
@@ -43,8 +44,7 @@ static bool is_over(struct mfs_recaller *r, const struct recall *one)
     enum mfs_recalls_untaken untaken = mfs_recalls_untaken(r->m->recalls, one->ino, one->since);
     int rc = forget(r, one->ino);
 
-    return untaken == MFS_RECALLS_NONE || (untaken == MFS_RECALLS_OF_UNKNOWN && rc != -ENOENT) ||
-           mfs_clock_mono() - one->since > LATEST;
+    return untaken == MFS_RECALLS_NONE || (untaken == MFS_RECALLS_OF_UNKNOWN && rc != -ENOENT);
 }
 
 /* Of those taken off the queue: tries each. */
@@ -107,6 +107,7 @@ void mfs_recaller_stop(struct mfs_recaller *r)
 {
     if (r->joined)
         return;
+    atomic_store(&r->stopped, true);
     pthread_mutex_lock(&r->lock);
     r->stop = true;
     pthread_cond_signal(&r->wake);
@@ -163,14 +164,13 @@ void mfs_recaller_recall(void *arg, uint64_t ino, void (*done)(void *done_arg), 
 
     if (any && done != NULL)
         recall_later(r, ino, done, done_arg);
-    else if (any)
+    else if (any && !atomic_load(&r->stopped))
         forget(r, ino);
     else if (done != NULL)
         done(done_arg);
 }
 
-void mfs_recaller_forget_acl(struct mfs_recaller *r, uint64_t ino)
+bool mfs_recaller_forget_acl(struct mfs_recaller *r, uint64_t ino)
 {
-    if (mfs_recalls_take_acl(r->m->recalls, ino))
-        forget(r, ino);
+    return mfs_recalls_take_acl(r->m->recalls, ino) && forget(r, ino) == 0;
 }

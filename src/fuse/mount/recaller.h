@@ -4,6 +4,7 @@
 #ifndef MFS_FUSE_MOUNT_RECALLER_H
 #define MFS_FUSE_MOUNT_RECALLER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct mfs_fuse;
@@ -21,7 +22,8 @@ void mfs_recaller_destroy(struct mfs_recaller *r); /* takes NULL */
  * does not take an older answer for newer. */
 void mfs_recaller_recall(void *arg, uint64_t ino, void (*done)(void *done_arg), void *done_arg);
 
-/* Before a LOOKUP or a listing shows the file: the kernel forgets an ACL of it that it has. */
-void mfs_recaller_forget_acl(struct mfs_recaller *r, uint64_t ino);
+/* Before a LOOKUP or a listing shows the file: the kernel forgets an ACL of it that it has. True:
+ * it had to, and so takes attributes for older that were asked for before. */
+bool mfs_recaller_forget_acl(struct mfs_recaller *r, uint64_t ino);
 
 #endif

@@ -140,10 +140,11 @@ void mfs_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t m
     if (shown)
         e.attr_timeout = MFS_OP_SECONDS(MFS_META_SHOWN);
     fill_info(m, attr.ino, fi, file, keep_cache);
-    if (fuse_reply_create(req, &e, fi) == -ENOENT)
-        mfs_vfs_release(file);
+    rc = fuse_reply_create(req, &e, fi);
     if (shown)
         mfs_op_shown(m, thread, attr.ino);
+    if (rc == -ENOENT)
+        mfs_vfs_release(file);
 }
 
 /* Does a READ or WRITE pass the kernel's pages by? With these it names an owner of locks, which
@@ -249,6 +250,7 @@ void mfs_op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, 
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_WRITE);
     int64_t since = mfs_request_since();
+    pid_t thread = fuse_req_ctx(req)->pid;
     /* Any process may have stored what a page of a mapping brings. */
     uint32_t how = fi->writepage ? MFS_VFS_THROUGH | MFS_DROP_ALL : mfs_op_drop(req);
     ssize_t n = mfs_vfs_write(mfs_op_file(fi), buf, size, (uint64_t)off, fi->flags, how);
@@ -257,6 +259,8 @@ void mfs_op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, 
         fuse_reply_err(req, (int)-n);
         return;
     }
+    if (!fi->writepage && !is_direct(fi)) /* a thread waits for it */
+        mfs_recalls_taken(m->recalls, thread);
     if (fi->writepage) /* the kernel does not count what it writes back as a change */
         mfs_recaller_recall(m->recaller, ino, NULL, NULL);
     mfs_replied_extended(m->replied, ino, (uint64_t)(off + n));

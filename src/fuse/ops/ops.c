@@ -137,10 +137,9 @@ bool mfs_op_shows(fuse_req_t req, struct mfs_attr *attr, bool create)
     if (m->timeout != 0 || !S_ISREG(attr->mode) ||
         !mfs_recalls_show_new(m->recalls, thread, attr->ino, create))
         return false;
-    mfs_recaller_forget_acl(m->recaller, attr->ino);
-    if (mfs_vfs_may_show(m->vfs, attr))
+    if (!mfs_recaller_forget_acl(m->recaller, attr->ino) && mfs_vfs_may_show(m->vfs, attr))
         return true;
-    mfs_recalls_shown_new(m->recalls, thread, attr->ino);
+    mfs_recalls_not_shown_new(m->recalls, thread, attr->ino);
     return false;
 }
 
@@ -159,7 +158,7 @@ static bool shows_known(struct mfs_fuse *m, struct mfs_attr *attr)
     mfs_recalls_show(m->recalls, attr->ino);
     if (mfs_vfs_may_show(m->vfs, attr))
         return true;
-    mfs_recalls_shown(m->recalls, attr->ino);
+    mfs_recalls_not_shown(m->recalls, attr->ino);
     return false;
 }
 

@@ -141,6 +141,7 @@ void mfs_leases_granted_to(struct mfs_meta *meta, uint64_t ino, uint64_t version
                            struct mfs_bytes openers)
 {
     mfs_filecache_revoke(meta->files, ino);
+    recall_own(meta, ino);
     mfs_notices_granted(meta, ino, version, openers);
     mfs_meta_settle(meta, ino);
 }
