@@ -157,18 +157,24 @@ for round in 1 2 3; do
 done
 timeout 60 python3 "$T/locks.py" "$T/two/lock" 400 || fail "locks: $?"
 
+# ends_while_busy SIGNAL MOUNT: its client, which gets the signal while a file is open and a lock waits.
+ends_while_busy()
+{
+    exec 7<"$2/file"
+    exec 8>"$2/lock"
+    flock 8
+    flock "$2/lock" true 2>/dev/null &
+    blocked=$!
+    must_happen 10 grep -q request_wait "/proc/$blocked/wchan"
+    client_at "$2"
+    kill -"$1" "$client"
+    must_happen 20 gone "$client"
+    must_happen 10 gone "$blocked"
+    exec 7<&- 8>&- || true
+}
+
 say "a client that is killed while a lock waits"
-exec 7<"$T/two/file"
-exec 8>"$T/two/lock"
-flock 8
-flock "$T/two/lock" true 2>/dev/null &
-blocked=$!
-must_happen 10 grep -q request_wait "/proc/$blocked/wchan"
-client_at "$T/two"
-kill -KILL "$client"
-must_happen 10 gone "$client"
-must_happen 10 gone "$blocked"
-exec 7<&- 8>&- || true
+ends_while_busy KILL "$T/two"
 umount -l "$T/two"
 
 say "one that is unmounted by force in the midst of a copy"
@@ -186,17 +192,7 @@ must_happen 20 gone "$copy"
 must_happen 20 gone "$client"
 
 say "one that is told to end while a file is open and a lock waits"
-exec 7<"$T/four/file"
-exec 8>"$T/four/lock"
-flock 8
-flock "$T/four/lock" true 2>/dev/null &
-blocked=$!
-must_happen 10 grep -q request_wait "/proc/$blocked/wchan"
-client_at "$T/four"
-kill -TERM "$client"
-must_happen 20 gone "$client"
-must_happen 10 gone "$blocked"
-exec 7<&- 8>&- || true
+ends_while_busy TERM "$T/four"
 
 say "and the one that is left"
 equal content "$(timeout 10 cat "$T/one/file")" "content"

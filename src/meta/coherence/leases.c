@@ -28,12 +28,33 @@ void mfs_leases_forget(struct mfs_meta *meta)
     mfs_shards_revoke_all(meta->shards);
 }
 
-int mfs_meta_getattr_leased(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *attr)
+int mfs_lease_ask(struct mfs_meta *meta, uint64_t ino, int64_t asked, struct mfs_attr *attr,
+                  bool *leased)
 {
     struct mfs_ino_arg key = mfs_ino_arg(ino), sid;
-    int64_t asked = mfs_clock_mono();
     struct mfs_bytes text;
     struct mfs_call c;
+    int rc;
+
+    mfs_call_command(&c, "mfs_lease");
+    mfs_args_bin(&c.args, key.b, sizeof key.b);
+    mfs_lease_arg(meta, &c, &sid);
+    c.cmd.idempotent = true;
+    rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
+    text = mfs_call_text(&c);
+    if (!rc && !text.n)
+        rc = text.p ? -EIO : -ESTALE;
+    if (!rc)
+        rc = mfs_meta_take(meta, ino, (struct mfs_bytes){text.p + 1, text.n - 1}, asked, attr);
+    *leased = !rc && text.p[0] == 1;
+    mfs_call_fini(&c);
+    return rc;
+}
+
+int mfs_meta_getattr_leased(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *attr)
+{
+    int64_t asked = mfs_clock_mono();
+    bool leased;
     int rc;
 
     if (mfs_leases_attr(meta, ino, attr))
@@ -45,21 +66,11 @@ int mfs_meta_getattr_leased(struct mfs_meta *meta, uint64_t ino, struct mfs_attr
     }
     if (!meta->opts.revoked || !mfs_dircache_known(meta->dirs, ino))
         return mfs_meta_getattr(meta, ino, attr);
-    mfs_call_command(&c, "mfs_lease");
-    mfs_args_bin(&c.args, key.b, sizeof key.b);
-    mfs_lease_arg(meta, &c, &sid);
-    c.cmd.idempotent = true;
-    rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
-    text = mfs_call_text(&c);
-    if (!rc && !text.n)
-        rc = text.p ? -EIO : -ESTALE;
+    rc = mfs_lease_ask(meta, ino, asked, attr, &leased);
     if (!rc)
-        rc = mfs_meta_take(meta, ino, (struct mfs_bytes){text.p + 1, text.n - 1}, asked, attr);
-    if (!rc)
-        attr->leased = text.p[0] == 1 && mfs_dircache_lease(meta->dirs, ino, asked) ? asked : 0;
+        attr->leased = leased && mfs_dircache_lease(meta->dirs, ino, asked) ? asked : 0;
     else if (rc == -ESTALE)
         mfs_dircache_drop(meta->dirs, ino);
-    mfs_call_fini(&c);
     return rc;
 }
 

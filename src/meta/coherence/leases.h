@@ -10,6 +10,10 @@
  * *sid. */
 void mfs_lease_arg(struct mfs_meta *meta, struct mfs_call *c, struct mfs_ino_arg *sid);
 
+/* The inode's attributes, of its home at mono time `asked`; *leased: with a lease of them. */
+int mfs_lease_ask(struct mfs_meta *meta, uint64_t ino, int64_t asked, struct mfs_attr *attr,
+                  bool *leased);
+
 /* Forgets all that is known here under leases. Any thread, does not block. */
 void mfs_leases_forget(struct mfs_meta *meta);
 

@@ -163,24 +163,9 @@ static int learn(struct mfs_meta *meta, uint64_t parent, const char *name, const
 /* A file whose home is elsewhere, and a lease of its attributes there; of its name there is one. */
 static int ask_home(struct mfs_meta *meta, uint64_t ino, struct mfs_attr *attr, bool *leased)
 {
-    struct mfs_ino_arg key = mfs_ino_arg(ino), sid;
     int64_t asked = mfs_clock_mono();
-    struct mfs_bytes text;
-    struct mfs_call c;
-    int rc;
+    int rc = mfs_lease_ask(meta, ino, asked, attr, leased);
 
-    mfs_call_command(&c, "mfs_lease");
-    mfs_args_bin(&c.args, key.b, sizeof key.b);
-    mfs_lease_arg(meta, &c, &sid);
-    c.cmd.idempotent = true;
-    rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
-    text = mfs_call_text(&c);
-    if (!rc && !text.n)
-        rc = text.p ? -EIO : -ESTALE;
-    if (!rc)
-        rc = mfs_meta_take(meta, ino, (struct mfs_bytes){text.p + 1, text.n - 1}, asked, attr);
-    *leased = !rc && text.p[0] == 1;
-    mfs_call_fini(&c);
     if (rc == -ESTALE)
         mfs_filecache_revoke(meta->files, ino);
     if (!rc)
