@@ -226,15 +226,13 @@ static int request(struct mfs_node *n)
                               .candidate = cm->state.candidate,
                               .base = cm->state.base};
     struct sent *s = malloc(sizeof *s);
-    bool whole;
     int rc;
 
     if (!s)
         return -ENOMEM;
     *s = (struct sent){n, n->conn, m.term, m.revision,
                        !edits_since(cm->copies, n->copy_revision, &m)};
-    whole = s->whole;
-    if (whole)
+    if (s->whole)
         m.text = mfs_buf_data(&cm->copies->text);
     if (s->whole && cm->copies->whole >= whole_most(cm->copies)) {
         free(s);
@@ -242,12 +240,12 @@ static int request(struct mfs_node *n)
     }
     rc = mfs_conn_request(n->conn, MFS_MSG_STATE, &m, KEEP_TIME, kept, s);
     free(m.edit);
-    if (rc)
+    if (rc) {
         free(s);
-    else
-        cm->copies->whole += s->whole;
-    if (!rc && whole)
+    } else if (s->whole) {
+        cm->copies->whole++;
         n->copy_whole = m.revision;
+    }
     return rc;
 }
 

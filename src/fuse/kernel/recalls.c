@@ -72,14 +72,19 @@ void mfs_recalls_show(struct mfs_recalls *r, uint64_t ino)
     pthread_mutex_unlock(&r->lock);
 }
 
-/* With the lock held. */
-static void shown(struct mfs_recalls *r, uint64_t ino, int64_t now)
+/* With the lock held, as what follows. */
+static struct file *end(struct mfs_recalls *r, uint64_t ino)
 {
     struct file *f = file_of(r, ino);
 
     assert(f->begun > 0); /* once for each that has begun */
     f->begun--;
-    f->until = now + MFS_RECALLS_TAKEN + MFS_META_SHOWN + TICKS;
+    return f;
+}
+
+static void shown(struct mfs_recalls *r, uint64_t ino, int64_t now)
+{
+    end(r, ino)->until = now + MFS_RECALLS_TAKEN + MFS_META_SHOWN + TICKS;
 }
 
 void mfs_recalls_shown(struct mfs_recalls *r, uint64_t ino)
@@ -92,8 +97,7 @@ void mfs_recalls_shown(struct mfs_recalls *r, uint64_t ino)
 void mfs_recalls_not_shown(struct mfs_recalls *r, uint64_t ino)
 {
     pthread_mutex_lock(&r->lock);
-    assert(file_of(r, ino)->begun > 0);
-    file_of(r, ino)->begun--;
+    end(r, ino);
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -133,8 +137,8 @@ void mfs_recalls_not_shown_new(struct mfs_recalls *r, pid_t thread, uint64_t ino
 {
     struct answer *a = answer_to(r, thread, ino);
 
-    mfs_recalls_not_shown(r, ino);
     pthread_mutex_lock(&r->lock);
+    end(r, ino);
     if (a->thread == thread && a->ino == ino)
         a->taken = 0;
     pthread_mutex_unlock(&r->lock);

@@ -29,8 +29,8 @@ struct mfs_recaller {
     pthread_mutex_t lock; /* guards what follows; a leaf */
     pthread_cond_t wake;
     struct recall *queued;
-    bool stop, joined;
-    atomic_bool stopped;
+    atomic_bool stop; /* written under lock */
+    bool joined;
 };
 
 static int forget(struct mfs_recaller *r, uint64_t ino)
@@ -107,7 +107,6 @@ void mfs_recaller_stop(struct mfs_recaller *r)
 {
     if (r->joined)
         return;
-    atomic_store(&r->stopped, true);
     pthread_mutex_lock(&r->lock);
     r->stop = true;
     pthread_cond_signal(&r->wake);
@@ -164,7 +163,7 @@ void mfs_recaller_recall(void *arg, uint64_t ino, void (*done)(void *done_arg), 
 
     if (any && done != NULL)
         recall_later(r, ino, done, done_arg);
-    else if (any && !atomic_load(&r->stopped))
+    else if (any && !atomic_load(&r->stop))
         forget(r, ino);
     else if (done != NULL)
         done(done_arg);

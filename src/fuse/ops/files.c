@@ -47,12 +47,14 @@ static bool missed_cut(struct mfs_fuse *m, uint64_t ino, struct mfs_file *file)
 static void fill_info(struct mfs_fuse *m, uint64_t ino, struct fuse_file_info *fi,
                       struct mfs_file *file, bool keep_cache)
 {
+    bool direct = bypasses(fi->flags);
+
     fi->fh = (uintptr_t)file;
     fi->keep_cache = keep_cache;
-    fi->direct_io = appends(fi->flags) || bypasses(fi->flags) || missed_cut(m, ino, file);
+    fi->direct_io = appends(fi->flags) || direct || missed_cut(m, ino, file);
     if (fi->direct_io)
         mfs_vfs_bypasses(file);
-    if (bypasses(fi->flags))
+    if (direct)
         mfs_device_write_in_parallel();
     if (!keep_cache)
         mfs_vfs_open_invalidates(file);
