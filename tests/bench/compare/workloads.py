@@ -5,6 +5,7 @@ Caches are emptied before whatever is called cold: the kernel's pages, entries a
 import json
 import os
 import pathlib
+import re
 import subprocess
 import time
 
@@ -210,6 +211,45 @@ class Git(Workload):
         return rows
 
 
+class Compile(Workload):
+    """src/base of this repository, compiled file by file, without optimisation."""
+
+    def run(self, args, places):
+        at, compiler = places[0] / "compile", needed("gcc")
+        at.mkdir()
+        git = [needed("git"), "-c", "safe.directory=*", "-C", args.repository]
+        archive = pathlib.Path(args.scratch) / "sources.tar"
+        if not archive.exists():
+            must([*git, "archive", "-o", archive, "HEAD", "src", "include"])
+        must(["tar", "-xf", archive, "-C", at])
+        sources = sorted((at / "src" / "base").rglob("*.c"))
+        with Meter() as m:
+            for source in sources:
+                must([compiler, "-std=gnu11", "-D_GNU_SOURCE", "-O0", "-Isrc", "-Iinclude", "-c", source], cwd=at)
+        return {"compile": (60 / m.seconds, "per minute")}
+
+
+class Lmdb(Workload):
+    """tests/bench/lmdb_puts: a memory map of 1 TiB, and an fsync for each 100 records."""
+
+    def run(self, args, places):
+        needed("mdb_stat")
+        put, got = must([args.repository / "tests/bench/lmdb_puts", places[0], args.files]).split()
+        return {"lmdb-put": (float(put), "/s"), "lmdb-get": (float(got), "/s")}
+
+
+class RocksDb(Workload):
+    """db_bench: records of 16 + 100 bytes, each a write to the log, without sync; and with."""
+
+    def run(self, args, places):
+        rows = {}
+        for row, count, more in (("rocksdb-put", args.files * 5, []), ("rocksdb-put-sync", args.files // 4, ["--sync=1"])):
+            out = must([needed("db_bench"), "--benchmarks=fillrandom", "--num=%d" % count, "--db=%s" % (places[0] / row),
+                        "--compression_type=none", *more])
+            rows[row] = float(re.search(r"fillrandom.*?(\d+) ops/sec", out).group(1)), "/s"
+        return rows
+
+
 # --- two mounts ----------------------------------------------------------------------------------
 
 
@@ -260,5 +300,6 @@ def all_of_them():
     listed += [NamesOfAnother(processes, 4096) for processes in (1, 4)]
     listed += [Names(4, 0, shared=True), Files("files-1-4M", 500, MIB, 4 * MIB), Files("files-300M", 4, 300 * MIB, 300 * MIB)]
     listed += [SmallWrites(how, 120, processes) for how in ("append", "sequential", "shared") for processes in (1, 4)]
-    listed += [Tree("tree"), Git("git"), TwoMounts("two-mounts")]
+    listed += [SmallWrites("append", 4096, processes) for processes in (1, 4)]
+    listed += [Tree("tree"), Git("git"), Compile("compile"), Lmdb("lmdb"), RocksDb("rocksdb"), TwoMounts("two-mounts")]
     return listed
