@@ -112,6 +112,7 @@ static int open_log(const struct daemon *d, const struct mfs_conf *c, struct mfs
     bool to_stderr = mfs_conf_flag(c, "foreground") && strcmp(mfs_conf_str(c, "log"), "file") != 0;
     int rc = mfs_log_level_parse(mfs_conf_str(c, "log-level"), &level);
 
+    mfs_log_set_format(mfs_conf_str(c, "log-format"));
     if (!rc)
         rc = node_path(d, "lm.log", path);
     if (!rc)
@@ -165,6 +166,7 @@ static int serve(const struct mfs_conf *c, const struct mfs_paths *paths, const 
                                   .cm = mfs_conf_str(c, "cm"),
                                   .control = mfs_conf_flag(c, "clean"),
                                   .iface = mfs_conf_str(c, "interface"),
+                                  .log_format = mfs_conf_str(c, "log-format"),
                                   .interval = (int64_t)mfs_conf_uint(c, "interval") * MFS_MSEC,
                                   .grace = (int64_t)mfs_conf_uint(c, "grace") * MFS_SEC};
     struct daemon d = {.lock = -1, .starter = -1, .given = secret != NULL};
@@ -263,6 +265,8 @@ static const struct mfs_conf_option options[] = {
     {"clean", MFS_CONF_FLAG, NULL, NULL, 0, 0,
      "at the end remove the node's directory, and with the machine's last node what is left"},
     {"log-level", MFS_CONF_CHOICE, "error|warn|info|debug", "info", 0, 0, "how much to log"},
+    {"log-format", MFS_CONF_CHOICE, MFS_LOG_FORMATS, "text", 0, 0,
+     "lines of the log, and of the mount's: for people, or a JSON object each"},
     {0}};
 
 static const struct mfs_verb verb = {

@@ -153,6 +153,7 @@ static void remove_common(const struct mfs_paths *p)
     unlink(p->events);
     unlink(p->failure);
     walk(p->dir, "mount-*.log", remove_tree, NULL); /* of clients that were mounted by hand */
+    walk(p->dir, "*.log.*", remove_tree, NULL);     /* what logrotate has put aside */
     if (rmdir(p->dir) && errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST)
         mfs_warn("lm", "%s: %s", p->dir, strerror(errno));
 }

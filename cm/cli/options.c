@@ -1,5 +1,6 @@
 #include "cm/cli/options.h"
 
+#include "base/log.h"
 #include "cluster/placement.h"
 #include "cluster/table.h"
 
@@ -90,6 +91,8 @@ const struct mfs_conf_option mfs_cm_start_options[] = {
     {"node-state-dir", MFS_CONF_STRING, "DIR", NULL, 1, 511,
      "of nodes elsewhere, each on its own machine (default: --state-dir, else as there)"},
     {"log-level", MFS_CONF_CHOICE, "error|warn|info|debug", "info", 0, 0, "what cm.log shows"},
+    {"log-format", MFS_CONF_CHOICE, MFS_LOG_FORMATS, "text", 0, 0,
+     "lines of the logs, of nodes and mounts, too: for people, or a JSON object each"},
     {0}};
 
 const struct mfs_conf_option mfs_cm_run_options[] = {

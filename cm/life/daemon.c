@@ -67,7 +67,9 @@ static void on_hangup(void *arg, int signo)
     (void)arg;
     (void)signo;
     if (rc)
-        mfs_warn("daemon", "cannot reopen the log: %s", strerror(-rc));
+        mfs_warn("daemon", "the log goes on as it was: %s", strerror(-rc));
+    else
+        mfs_info("daemon", "log opened anew");
 }
 
 static void on_log_metrics(void *arg, int signo)

@@ -272,7 +272,8 @@ struct place {
 
 static int check_ours(void *arg, const char *path)
 {
-    static const char *const patterns[] = {"mount-*.log", "start-*.log", "start-*.pid", "*.new.*"};
+    static const char *const patterns[] = {"mount-*.log", "start-*.log", "start-*.pid", "*.new.*",
+                                           "*.log.*"};
     const struct place *place = arg;
     const struct mfs_paths *p = place->paths;
     const char *const own[] = {p->secret, p->address, p->pid, p->events, p->failure, p->log};
@@ -389,10 +390,8 @@ static int remove_dumps(void *arg, const char *record)
 
 static int remove_but_log(void *arg, const char *path)
 {
-    size_t len = strlen(path);
-
     (void)arg;
-    if (len > 4 && !strcmp(path + len - 4, ".log"))
+    if (!fnmatch("*.log", path, 0) || !fnmatch("*.log.*", path, 0))
         return 0;
     return mfs_file_remove_tree(path);
 }
@@ -467,9 +466,11 @@ int mfs_cleanup_files(const struct mfs_paths *p, bool keep_logs, struct mfs_err 
     for (size_t i = 0; i < nown; i++)
         if (unlink(own[i]) && errno != ENOENT && !rc)
             rc = -errno;
-    if (!keep_logs)
+    if (!keep_logs) {
         mfs_walk(p->dir, "mount-*.log", remove_tree,
-                 NULL); /* of clients that were mounted by hand */
+                 NULL);                                 /* of clients that were mounted by hand */
+        mfs_walk(p->dir, "*.log.*", remove_tree, NULL); /* what logrotate has put aside */
+    }
     if (!keep_logs && unlink(p->log) && errno != ENOENT && !rc)
         rc = -errno;
     if (!keep_logs && rmdir(p->dir) && errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST &&

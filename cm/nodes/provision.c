@@ -313,6 +313,7 @@ int mfs_provision_open(struct mfs_cm *cm, struct mfs_err *err)
                                       .network = cm->state.network,
                                       .interface = cm->state.interface,
                                       .grace = cm->state.grace,
+                                      .log_format = cm->state.log_format,
                                       .option = cm->state.provider_option,
                                       .noptions = cm->state.nprovider_options,
                                       .calls = &calls,

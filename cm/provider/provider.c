@@ -165,10 +165,12 @@ int mfs_provider_command(const struct mfs_provider_context *c, const struct mfs_
     add(out, &at, "--cm", c->cm);
     add(out, &at, "--grace", out->grace);
     add(out, &at, "--secret", "given");
+    if (c->log_format[0])
+        add(out, &at, "--log-format", c->log_format);
     if (c->interface[0])
         add(out, &at, "--interface", c->interface);
-    if (!c->here)
-        add(out, &at, "--log", "file");
+    /* By its name also where that is its stderr already, so that it can be opened anew. */
+    add(out, &at, "--log", "file");
     if (!c->here)
         add(out, &at, "--clean", NULL);
     if (!c->detached)

@@ -117,6 +117,7 @@ struct mfs_provider_context {
     const char *network;             /* of the nodes' addresses (lm --network); "": any */
     const char *interface;           /* of each node, that its lm measures; "": it finds it out */
     uint32_t grace;                  /* s that an lm may stay after SIGTERM */
+    const char *log_format;          /* of lms and mounts; "": their default */
     const struct mfs_provider_option *option;
     uint32_t noptions;
     const struct mfs_provider_calls *calls;
@@ -262,7 +263,7 @@ bool mfs_provider_listen_towards(struct mfs_conf *conf, const char *machine);
  * node. */
 struct mfs_lm_command {
     char lm[PATH_MAX], id[16], grace[16];
-    const char *argv[24];
+    const char *argv[28];
 };
 
 int mfs_provider_command(const struct mfs_provider_context *c, const struct mfs_provider_node *n,

@@ -57,17 +57,13 @@ static void add_words(struct list *l, const struct mfs_cm_state *s)
     const bool local = mfs_provider_traits(s->provider)->one_machine;
     const struct {
         const char *key, *value;
-    } words[] = {{"provider", s->provider},
-                 {"first-address", local ? "" : s->first_address},
-                 {"interface", s->interface},
-                 {"mount", s->mount},
-                 {"mount-options", s->mount_options},
-                 {"policy", s->policy},
-                 {"migration", s->migration},
-                 {"weights", s->weights},
-                 {"bandwidth", s->bandwidth},
-                 {"log-level", s->log_level},
-                 {"on-end", s->on_end}};
+    } words[] = {
+        {"provider", s->provider},           {"first-address", local ? "" : s->first_address},
+        {"interface", s->interface},         {"mount", s->mount},
+        {"mount-options", s->mount_options}, {"policy", s->policy},
+        {"migration", s->migration},         {"weights", s->weights},
+        {"bandwidth", s->bandwidth},         {"log-level", s->log_level},
+        {"log-format", s->log_format},       {"on-end", s->on_end}};
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (words[i].value[0])

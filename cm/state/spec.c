@@ -472,6 +472,7 @@ static void copy_words(const struct mfs_conf *conf, struct mfs_cm_state *s)
                  {s->weights, sizeof s->weights, "weights"},
                  {s->bandwidth, sizeof s->bandwidth, "bandwidth"},
                  {s->log_level, sizeof s->log_level, "log-level"},
+                 {s->log_format, sizeof s->log_format, "log-format"},
                  {s->first_address, sizeof s->first_address, "first-address"},
                  {s->network, sizeof s->network, "network"},
                  {s->interface, sizeof s->interface, "interface"}};
@@ -535,10 +536,11 @@ static int compare_words(const struct mfs_conf *conf, const struct mfs_cm_state 
 {
     const struct {
         const char *key, *has;
-    } words[] = {
-        {"migration", s->migration}, {"restore", s->restored}, {"weights", s->weights},
-        {"bandwidth", s->bandwidth}, {"on-end", s->on_end},    {"mount-options", s->mount_options},
-        {"listen", s->listen},       {"network", s->network},  {"log-level", s->log_level}};
+    } words[] = {{"migration", s->migration}, {"restore", s->restored},
+                 {"weights", s->weights},     {"bandwidth", s->bandwidth},
+                 {"on-end", s->on_end},       {"mount-options", s->mount_options},
+                 {"listen", s->listen},       {"network", s->network},
+                 {"log-level", s->log_level}, {"log-format", s->log_format}};
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (mfs_conf_given(conf, words[i].key) &&

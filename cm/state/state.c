@@ -138,6 +138,7 @@ const struct mfs_schema mfs_cm_state_schema = {
            {.name = "weights", MFS_FIELD(STR, struct mfs_cm_state, weights)},
            {.name = "bandwidth", MFS_FIELD(STR, struct mfs_cm_state, bandwidth)},
            {.name = "log_level", MFS_FIELD(STR, struct mfs_cm_state, log_level)},
+           {.name = "log_format", MFS_FIELD(STR, struct mfs_cm_state, log_format)},
            {.name = "node_dir", MFS_FIELD(STR, struct mfs_cm_state, node_dir)},
            {.name = "listen", MFS_FIELD(STR, struct mfs_cm_state, listen)},
            {.name = "mount", MFS_FIELD(STR, struct mfs_cm_state, mount)},

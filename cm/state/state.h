@@ -134,7 +134,7 @@ struct mfs_cm_state {
     char cm[MFS_ADDRESS_MAX]; /* where it listens */
     char phase[MFS_STATE_MAX];
     char provider[MFS_STATE_MAX], policy[MFS_STATE_MAX], migration[MFS_STATE_MAX];
-    char weights[MFS_STATE_MAX], log_level[MFS_STATE_MAX];
+    char weights[MFS_STATE_MAX], log_level[MFS_STATE_MAX], log_format[MFS_STATE_MAX];
     char bandwidth[MFS_TEXT_MAX];  /* as given, see mfs_weights_configured */
     char network[MFS_HOST_MAX];    /* in which nodes and cm have their addresses; "": any */
     char interface[MFS_STATE_MAX]; /* of each node, that is measured; "": the address tells */

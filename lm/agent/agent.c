@@ -170,9 +170,14 @@ static void ended_by_signal(void *arg, int signo)
 
 static void hangup(void *arg, int signo)
 {
+    int rc = mfs_log_reopen();
+
     (void)arg;
     (void)signo;
-    mfs_log_reopen();
+    if (rc)
+        mfs_warn(AREA, "the log goes on as it was: %s", strerror(-rc));
+    else
+        mfs_info(AREA, "log opened anew");
 }
 
 static void log_metrics(void *arg, int signo)

@@ -17,6 +17,7 @@ struct mfs_agent_opts {
     const char *cm;            /* HOST:PORT */
     bool control;              /* there may be a cm on another machine, or come to be one */
     const char *iface;         /* that is measured; NULL: the one with the address */
+    const char *log_format;    /* of the mount: a word of MFS_LOG_FORMATS; NULL: its default */
     int64_t first_contact;     /* ns to join cm for the first time, with nothing on board; 0: any */
     int64_t interval;          /* ns between two looks at the redis processes, and two reports */
     void (*joined)(void *arg); /* NULL: nobody asks; see mfs_agent_run */

@@ -140,6 +140,7 @@ int mfs_agent_clients_open(struct mfs_agent *a, struct mfs_err *err)
                                     .state_dir = a->opts.state_dir,
                                     .dir = a->path.dir,
                                     .address = a->path.client_address,
+                                    .log_format = a->opts.log_format,
                                     .hooks = &mounter_hooks,
                                     .arg = a};
 

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "proto/schema.h"
 #include "proto/times.h"
 
 #define LOG_MAX (16U << 20)
@@ -21,10 +22,21 @@ static int node_file(const struct mfs_client_proc *c, const char *name, char pat
     return mfs_text_format(path, PATH_MAX, "%s/%s", c->dir, name);
 }
 
+/* The options that are ours to say. */
+static void put_own(const struct mfs_client_proc *c, char *out, size_t n)
+{
+    char memory[32] = "";
+
+    if (c->memory)
+        snprintf(memory, sizeof memory, "memory=%" PRIu64 ",", c->memory);
+    snprintf(out, n, "%s%s%s", memory, c->log_format ? "log_format=" : "",
+             c->log_format ? c->log_format : "");
+}
+
 int mfs_client_proc_start(const struct mfs_client_proc *c, const char *path, const char *options,
                           struct mfs_proc *proc)
 {
-    char program[PATH_MAX], log[PATH_MAX], pid_file[PATH_MAX], memory[32];
+    char program[PATH_MAX], log[PATH_MAX], pid_file[PATH_MAX], own[96];
     /* The log by its name, too, so that it can be opened anew. */
     const char *argv[17] = {program,      "mount", "--foreground", "--name", c->name, "--state-dir",
                             c->state_dir, "--lm",  c->address,     "--log",  log};
@@ -38,10 +50,10 @@ int mfs_client_proc_start(const struct mfs_client_proc *c, const char *path, con
         rc = node_file(c, "client.pid", pid_file);
     if (rc)
         return rc;
-    snprintf(memory, sizeof memory, "memory=%" PRIu64, c->memory);
-    if (c->memory) {
+    put_own(c, own, sizeof own);
+    if (own[0]) {
         argv[argc++] = "-o";
-        argv[argc++] = memory;
+        argv[argc++] = own;
     }
     if (options[0]) { /* later ones win */
         argv[argc++] = "-o";
@@ -66,6 +78,27 @@ void mfs_client_proc_end_unlisted(const struct mfs_client_proc *c)
         unlink(file);
 }
 
+struct json_line {
+    char *message;
+};
+
+static const struct mfs_schema json_line = {
+    "line", sizeof(struct json_line),
+    (const struct mfs_field[]){{.name = "message", MFS_FIELD(TEXT, struct json_line, message)},
+                               {0}}};
+
+/* A line, of which only the message tells something where it is JSON. */
+static void put_words(const char *line, char *out, size_t n)
+{
+    struct json_line l = {0};
+
+    if (mfs_schema_decode(&json_line, line, strlen(line), &l, NULL))
+        snprintf(out, n, "%.200s", line);
+    else
+        snprintf(out, n, "%.200s", l.message ? l.message : line);
+    mfs_schema_clear(&json_line, &l);
+}
+
 void mfs_client_proc_last_words(const struct mfs_client_proc *c, char *out, size_t n)
 {
     char file[PATH_MAX], *at, *line;
@@ -82,7 +115,7 @@ void mfs_client_proc_last_words(const struct mfs_client_proc *c, char *out, size
         at = strrchr(line, '\n');
         line = at ? at + 1 : line;
         if (*line)
-            snprintf(out, n, "%.200s", line);
+            put_words(line, out, n);
     }
     mfs_buf_fini(&text);
 }

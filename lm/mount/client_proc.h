@@ -18,7 +18,8 @@ struct mfs_client_proc {
     const char *name, *state_dir; /* of the deployment */
     const char *dir;              /* of the node, absolute */
     const char *address;          /* of lm.sock, "unix:/…" */
-    uint64_t memory; /* bytes that it may take, unless the options say; 0: its default */
+    uint64_t memory;        /* bytes that it may take, unless the options say; 0: its default */
+    const char *log_format; /* likewise; NULL: its default */
 };
 
 /* Starts "memefs mount" beside our own executable. 0 or a negative errno. */

@@ -66,6 +66,7 @@ struct mfs_mounter *mfs_mounter_create(const struct mfs_mounter_opts *opts)
             .state_dir = opts->state_dir,
             .dir = opts->dir,
             .address = opts->address,
+            .log_format = opts->log_format,
         };
         m->pause = PAUSE_LEAST;
     }

@@ -33,8 +33,9 @@ struct mfs_mounter_opts {
     struct mfs_loop *loop;
     struct mfs_worker *worker;
     const char *name, *state_dir; /* of the deployment, borrowed */
-    const char *dir;     /* of the node: client.log, client.pid, mount; absolute, borrowed */
-    const char *address; /* of lm.sock, "unix:/…", borrowed */
+    const char *dir;        /* of the node: client.log, client.pid, mount; absolute, borrowed */
+    const char *address;    /* of lm.sock, "unix:/…", borrowed */
+    const char *log_format; /* of clients (base/log.h), borrowed; NULL: their default */
     const struct mfs_mounter_hooks *hooks;
     void *arg;
 };

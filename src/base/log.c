@@ -14,14 +14,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/log_journal.h"
+#include "base/log_line.h"
 #include "base/text.h"
-
-#define LINE_MAX_BYTES 4096
-
-static const char *const level_names[] = {"error", "warn", "info", "debug"};
 
 static atomic_int log_fd = STDERR_FILENO;
 static atomic_int log_level = MFS_LOG_INFO;
+static atomic_bool as_json;
+static atomic_bool journal; /* stderr is journald's, and takes fields */
 static _Atomic(const char *) log_program = "memefs";
 static char log_path[PATH_MAX]; /* written by mfs_log_open only */
 static atomic_bool torn;        /* the file ends with half a line, as a full disk leaves it */
@@ -59,6 +59,7 @@ int mfs_log_open(const char *program, const char *path, enum mfs_log_level level
     mfs_text_copy(log_path, sizeof log_path, path ? path : "");
     atomic_store(&log_program, program);
     atomic_store(&log_level, (int)level);
+    atomic_store(&journal, !path && mfs_log_journal_is(STDERR_FILENO));
     old = atomic_exchange(&log_fd, fd);
     if (old != STDERR_FILENO)
         close(old);
@@ -90,31 +91,20 @@ bool mfs_log_wants(enum mfs_log_level level)
     return (int)level <= atomic_load(&log_level);
 }
 
+void mfs_log_set_format(const char *word)
+{
+    atomic_store(&as_json, !strcmp(word, "json"));
+}
+
 int mfs_log_level_parse(const char *text, enum mfs_log_level *level)
 {
     for (int i = MFS_LOG_ERROR; i <= MFS_LOG_DEBUG; i++) {
-        if (!strcmp(text, level_names[i])) {
+        if (!strcmp(text, mfs_log_level_name((enum mfs_log_level)i))) {
             *level = (enum mfs_log_level)i;
             return 0;
         }
     }
     return -EINVAL;
-}
-
-static size_t line_head(char *line, size_t size, enum mfs_log_level level, const char *area)
-{
-    char thread[16] = "", when[32];
-    struct timespec now;
-    struct tm tm;
-    int n;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &tm);
-    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &tm);
-    pthread_getname_np(pthread_self(), thread, sizeof thread);
-    n = snprintf(line, size, "%s.%06ldZ %s %s[%d] [%s] %s: ", when, now.tv_nsec / 1000,
-                 level_names[level], atomic_load(&log_program), (int)getpid(), thread, area);
-    return n < 0 ? 0 : (size_t)n;
 }
 
 /* Behind half a line a new one begins. */
@@ -132,26 +122,38 @@ static void put(const char *line, size_t len)
         atomic_store(&torn, true);
 }
 
-void mfs_log_write(enum mfs_log_level level, const char *area, const char *fmt, ...)
+static void put_entry(const struct mfs_log_entry *e)
 {
-    char line[LINE_MAX_BYTES];
-    int saved = errno, n;
-    size_t len;
+    char line[MFS_LOG_LINE_MAX];
+
+    if (!atomic_load(&journal) || mfs_log_journal_send(e))
+        put(line, atomic_load(&as_json) ? mfs_log_line_json(e, line) : mfs_log_line_text(e, line));
+}
+
+void mfs_log_write_at(enum mfs_log_level level, const char *area, const char *file, int line,
+                      const char *function, const char *fmt, ...)
+{
+    char message[MFS_LOG_LINE_MAX], thread[16] = "";
+    struct mfs_log_entry e = {.level = level,
+                              .area = area,
+                              .thread = thread,
+                              .message = message,
+                              .file = file,
+                              .line = line,
+                              .function = function};
+    int saved = errno;
     va_list ap;
 
     if (!mfs_log_wants(level))
         return;
-    len = line_head(line, sizeof line, level, area);
     va_start(ap, fmt);
-    errno = saved; /* for %m */
-    n = vsnprintf(line + len, sizeof line - len - 1, fmt, ap);
+    if (vsnprintf(message, sizeof message, fmt, ap) < 0)
+        message[0] = '\0';
     va_end(ap);
-    if (n > 0)
-        len += (size_t)n < sizeof line - len - 1 ? (size_t)n : sizeof line - len - 2;
-    for (size_t i = 0; i < len; i++)
-        if (line[i] == '\n')
-            line[i] = ' ';
-    line[len++] = '\n';
-    put(line, len);
+    e.program = atomic_load(&log_program);
+    e.pid = getpid();
+    clock_gettime(CLOCK_REALTIME, &e.when);
+    pthread_getname_np(pthread_self(), thread, sizeof thread);
+    put_entry(&e);
     errno = saved;
 }

@@ -1,4 +1,5 @@
-/* The log: one line per event, "time level [thread] area: what: why", to a file or to stderr.
+/* The log: one line per event, "time level program[pid] [thread] area: what: why" or a JSON object,
+ * to a file or to stderr; where that is journald's, an entry with fields instead.
  *
  * Thread-safe. A line is written with one write(2), so lines of several processes that share a
  * file never mix. errno is preserved. */
@@ -24,8 +25,16 @@ bool mfs_log_wants(enum mfs_log_level level);
 /* "error", "warn", "info", "debug" → level; returns -EINVAL for anything else. */
 int mfs_log_level_parse(const char *text, enum mfs_log_level *level);
 
-void mfs_log_write(enum mfs_log_level level, const char *area, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+/* The words of --log-format, for tables of options; lines are text until one is set. */
+#define MFS_LOG_FORMATS "text|json"
+void mfs_log_set_format(const char *word);
+
+#define mfs_log_write(level, area, ...)                                                            \
+    mfs_log_write_at(level, area, __FILE_NAME__, __LINE__, __func__, __VA_ARGS__)
+
+void mfs_log_write_at(enum mfs_log_level level, const char *area, const char *file, int line,
+                      const char *function, const char *fmt, ...)
+    __attribute__((format(printf, 6, 7)));
 
 #define mfs_error(area, ...) mfs_log_write(MFS_LOG_ERROR, area, __VA_ARGS__)
 #define mfs_warn(area, ...)  mfs_log_write(MFS_LOG_WARN, area, __VA_ARGS__)

@@ -226,3 +226,21 @@ unsigned mfs_text_distance(const char *a, const char *b)
     }
     return row[lb];
 }
+
+size_t mfs_text_utf8(const char *text)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t n = s[0] < 0x80 ? 1 : s[0] < 0xc0 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+    uint32_t code;
+
+    if (n <= 1 || s[0] > 0xf4)
+        return s[0] > 0xf4 ? 0 : n;
+    code = s[0] & (0x7fu >> n);
+    for (size_t i = 1; i < n; i++) {
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+        code = code << 6 | (s[i] & 0x3fu);
+    }
+    return code < least[n] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0 : n;
+}

@@ -42,6 +42,10 @@ int mfs_text_format(char *out, size_t n, const char *fmt, ...)
  * (then out is ""). */
 int mfs_text_quote(char *out, size_t n, const char *word);
 
+/* The length of the character in UTF-8 that begins there (RFC 3629); 0: none does. Reads no further
+ * than a NUL. */
+size_t mfs_text_utf8(const char *text);
+
 /* Edit distance, for "did you mean". Texts beyond 63 bytes count as wholly different (64). */
 unsigned mfs_text_distance(const char *a, const char *b);
 

@@ -4,25 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/verbs.h"
-
-/* The length of the character in UTF-8 that begins here (RFC 3629); 0: there is none. */
-static size_t utf8_len(const unsigned char *s)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t n = s[0] < 0x80 ? 1 : s[0] < 0xc0 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-    uint32_t code;
-
-    if (n <= 1 || s[0] > 0xf4)
-        return s[0] > 0xf4 ? 0 : n;
-    code = s[0] & (0x7fu >> n);
-    for (size_t i = 1; i < n; i++) {
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-        code = code << 6 | (s[i] & 0x3fu);
-    }
-    return code < least[n] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0 : n;
-}
 
 void mfs_verb_json_text(const char *text)
 {
@@ -30,7 +13,7 @@ void mfs_verb_json_text(const char *text)
 
     putchar('"');
     while (*s != '\0') {
-        size_t n = utf8_len(s);
+        size_t n = mfs_text_utf8((const char *)s);
 
         if (*s == '"' || *s == '\\')
             printf("\\%c", *s);
@@ -60,7 +43,7 @@ static bool is_plain(const unsigned char *s)
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+:,@%=";
 
     for (size_t n = 0; *s; s += n) {
-        n = utf8_len(s);
+        n = mfs_text_utf8((const char *)s);
         if (!is_shown(s, n) || (n == 1 && !strchr(plain, *s)))
             return false;
     }
@@ -87,7 +70,7 @@ void mfs_verb_shell_text(const char *text)
     }
     putchar('\'');
     while (*s) {
-        size_t n = utf8_len(s);
+        size_t n = mfs_text_utf8((const char *)s);
         bool shown = is_shown(s, n);
 
         if (shown != open)

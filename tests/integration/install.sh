@@ -11,7 +11,7 @@ cd "$T/usr"
 for file in bin/cm bin/lm bin/memefs sbin/mount.memefs share/man/man1/cm.1 share/man/man1/memefs.1 \
     share/man/man8/lm.8 share/man/man8/mount.memefs.8 lib/systemd/system/memefs-cm@.service \
     lib/systemd/system/memefs-lm@.service share/bash-completion/completions/cm \
-    share/bash-completion/completions/memefs; do
+    share/bash-completion/completions/memefs share/memefs/logrotate; do
     [ -s "$file" ] || fail "$file is not installed"
 done
 for program in cm lm; do

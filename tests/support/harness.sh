@@ -354,7 +354,7 @@ check_logs()
 {
     local bad log
     while read -r log; do
-        bad=$(grep -aE '^[^ ]+Z error |Sanitizer|runtime error:|Segmentation|Assertion .* failed' \
+        bad=$(grep -aE '^[^ ]+Z error |"level":"error"|Sanitizer|runtime error:|Segmentation|Assertion .* failed' \
             "$log" | { if [ -n "$ALLOW_LOG" ]; then grep -vE "$ALLOW_LOG"; else cat; fi; } | head -20) || true
         if [ -n "$bad" ]; then
             printf '%s:\n%s\n' "${log#"$T"/}" "$bad" >&2

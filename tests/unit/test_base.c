@@ -23,6 +23,7 @@
 #include "base/file.h"
 #include "base/inet.h"
 #include "base/log.h"
+#include "base/log_line.h"
 #include "host/proc.h"
 #include "base/threads/thread.h"
 
@@ -168,6 +169,60 @@ static void log_lines(void **state)
     assert_int_equal(mfs_log_open("unit", in_dir("no/log"), MFS_LOG_INFO), -ENOENT);
     assert_int_equal(mfs_log_open("unit", NULL, MFS_LOG_INFO), 0);
     mfs_buf_fini(&b);
+}
+
+/* Whatever bytes a path has, and however long it is. */
+static void log_as_json(void **state)
+{
+    static const struct mfs_log_entry entry = {.when = {.tv_sec = 1767225599, .tv_nsec = 5000},
+                                               .level = MFS_LOG_WARN,
+                                               .program = "cm",
+                                               .thread = "t\"1",
+                                               .pid = 7,
+                                               .area = "area",
+                                               .message = "\xff\n\\ \x7f\xed\xa0\x80 \xc3\xa9"};
+    char line[MFS_LOG_LINE_MAX + 1], text[2 * MFS_LOG_LINE_MAX];
+    struct mfs_log_entry e = entry;
+    size_t len = mfs_log_line_json(&e, line);
+
+    (void)state;
+    line[len] = '\0';
+    assert_string_equal(line,
+                        "{\"time\":\"2025-12-31T23:59:59.000005Z\",\"level\":\"warn\","
+                        "\"program\":\"cm\",\"pid\":7,\"thread\":\"t\\\"1\",\"area\":\"area\","
+                        "\"message\":\"\\\\xff\\u000a\\\\ \\u007f\\\\xed\\\\xa0\\\\x80 "
+                        "\xc3\xa9\"}\n");
+    for (size_t n = 3900; n < sizeof text; n += 7) {
+        memset(text, 'x', n);
+        memcpy(text + n / 2, "\xc3\xa9", 2);
+        memcpy(text + n - 2, "\xff", 2);
+        e.message = text;
+        len = mfs_log_line_json(&e, line);
+        assert_true(len <= MFS_LOG_LINE_MAX);
+        assert_memory_equal(line + len - 3, "\"}\n", 3);
+        assert_null(memchr(line, '\n', len - 1));
+    }
+}
+
+/* Fields for journald: the message by its length, so that it may have lines. */
+static void log_for_the_journal(void **state)
+{
+    const struct mfs_log_entry e = {.level = MFS_LOG_ERROR,
+                                    .program = "lm",
+                                    .thread = "loop",
+                                    .area = "redis",
+                                    .message = "two\nlines",
+                                    .file = "a.c",
+                                    .line = 12,
+                                    .function = "f"};
+    static const char want[] = "PRIORITY=3\nSYSLOG_IDENTIFIER=lm\nMEMEFS_AREA=redis\n"
+                               "MEMEFS_THREAD=loop\nCODE_FILE=a.c\nCODE_LINE=12\nCODE_FUNC=f\n"
+                               "MESSAGE\n\x09\0\0\0\0\0\0\0two\nlines\n";
+    char out[MFS_LOG_LINE_MAX];
+
+    (void)state;
+    assert_int_equal(mfs_log_line_journal(&e, out), sizeof want - 1);
+    assert_memory_equal(out, want, sizeof want - 1);
 }
 
 /* The file's size is limited, which cuts a line as a full disk does. */
@@ -533,6 +588,8 @@ int main(void)
         cmocka_unit_test(hosts_are_compared),
         cmocka_unit_test(trees_come_and_go),
         cmocka_unit_test(log_lines),
+        cmocka_unit_test(log_as_json),
+        cmocka_unit_test(log_for_the_journal),
         cmocka_unit_test(log_on_a_full_disk),
         cmocka_unit_test(log_with_half_a_line),
         cmocka_unit_test(errors),

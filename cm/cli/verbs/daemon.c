@@ -8,8 +8,8 @@
 #include "cm/state/state.h"
 #include "cm/cli/verbs.h"
 
-/* The level is an option of the start, kept in the state. */
-static enum mfs_log_level saved_level(const struct mfs_paths *p)
+/* Level and format are options of the start, kept in the state. */
+static enum mfs_log_level take_saved(const struct mfs_paths *p)
 {
     enum mfs_log_level level = MFS_LOG_INFO;
     struct mfs_cm_state s;
@@ -17,6 +17,7 @@ static enum mfs_log_level saved_level(const struct mfs_paths *p)
 
     if (!mfs_cm_state_load(&s, p->state, &err)) {
         mfs_log_level_parse(s.log_level, &level);
+        mfs_log_set_format(s.log_format);
         mfs_cm_state_clear(&s);
     }
     return level;
@@ -24,7 +25,7 @@ static enum mfs_log_level saved_level(const struct mfs_paths *p)
 
 static int run(struct mfs_verb_call *call, struct mfs_err *err)
 {
-    int rc = mfs_log_open("cm", call->paths.log, saved_level(&call->paths));
+    int rc = mfs_log_open("cm", call->paths.log, take_saved(&call->paths));
 
     if (rc)
         return mfs_err_set(err, rc, "%s: %s", call->paths.log, strerror(-rc));

@@ -273,6 +273,7 @@ static int run(struct start *s, const struct mfs_cm_state *st, const char *how, 
 
     if (mfs_conf_flag(s->conf, "foreground")) {
         mfs_log_level_parse(st->log_level, &level);
+        mfs_log_set_format(st->log_format);
         mfs_log_open("cm", NULL, level);
         close(*lock);
         *lock = -1;

@@ -20,7 +20,7 @@ set(folder ${CMAKE_CURRENT_LIST_DIR})
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA "${folder}/postinst;${folder}/prerm;${folder}/postrm;${folder}/conffiles")
 
 # Only the package has these: what "cmake --install" puts below a prefix has nothing in /etc.
-install(FILES ${folder}/logrotate RENAME memefs DESTINATION /etc/logrotate.d COMPONENT debian EXCLUDE_FROM_ALL)
+install(FILES ${folder}/../logrotate RENAME memefs DESTINATION /etc/logrotate.d COMPONENT debian EXCLUDE_FROM_ALL)
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE RENAME copyright DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/memefs
         COMPONENT debian EXCLUDE_FROM_ALL)
 set(CPACK_INSTALL_CMAKE_PROJECTS "${CMAKE_BINARY_DIR};memefs;ALL;/" "${CMAKE_BINARY_DIR};memefs;debian;/")

@@ -328,7 +328,10 @@ static void say_covered(const struct mfs_mount_config *config)
 
 static int open_log(const struct mfs_mount_config *config, bool covers, struct mfs_err *err)
 {
-    int rc = mfs_log_open("memefs", config->log, config->options.log_level);
+    int rc;
+
+    mfs_log_set_format(config->options.log_format);
+    rc = mfs_log_open("memefs", config->log, config->options.log_level);
 
     if (rc < 0)
         return mfs_err_set(err, rc, "%s: %s", config->log, strerror(-rc));

@@ -37,6 +37,8 @@ static const struct mfs_conf_option options[] = {
     {"full_wait", MFS_CONF_UINT, "N", "60", 0, 86400,
      "seconds that a writer waits for memory while nodes can still come"},
     {"log_level", MFS_CONF_CHOICE, "error|warn|info|debug", "info", 0, 0, "how much to log"},
+    {"log_format", MFS_CONF_CHOICE, MFS_LOG_FORMATS, "text", 0, 0,
+     "lines of the log: for people, or a JSON object each"},
     {0}};
 
 /* What the kernel, or libfuse for it, understands, and what only concerns mount(8). */
@@ -71,6 +73,7 @@ static void take_values(struct mfs_mount_options *o, const struct mfs_conf *c)
     o->io_timeout = (uint32_t)mfs_conf_uint(c, "io_timeout");
     o->full_wait = (uint32_t)mfs_conf_uint(c, "full_wait");
     mfs_log_level_parse(mfs_conf_str(c, "log_level"), &o->log_level);
+    o->log_format = strcmp(mfs_conf_str(c, "log_format"), "json") == 0 ? "json" : "text";
 }
 
 void mfs_mount_options_fini(struct mfs_mount_options *o)

@@ -27,6 +27,7 @@ struct mfs_mount_options {
     uint32_t io_timeout;        /* s that a partition may take to answer */
     uint32_t full_wait;         /* s to wait for memory while the deployment can grow */
     enum mfs_log_level log_level;
+    const char *log_format; /* of MFS_LOG_FORMATS; static */
     struct mfs_buf kernel; /* ",ro,suid…": for the kernel, as given; libfuse begins with nosuid and
                             * nodev */
 };
