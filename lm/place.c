@@ -151,6 +151,7 @@ static void remove_common(const struct mfs_paths *p)
     unlink(p->secret);
     unlink(p->log); /* of a cm that has moved to another machine */
     unlink(p->events);
+    unlink(p->old_events);
     unlink(p->failure);
     walk(p->dir, "mount-*.log", remove_tree, NULL); /* of clients that were mounted by hand */
     walk(p->dir, "*.log.*", remove_tree, NULL);     /* what logrotate has put aside */

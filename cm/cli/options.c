@@ -91,6 +91,8 @@ const struct mfs_conf_option mfs_cm_start_options[] = {
     {"node-state-dir", MFS_CONF_STRING, "DIR", NULL, 1, 511,
      "of nodes elsewhere, each on its own machine (default: --state-dir, else as there)"},
     {"log-level", MFS_CONF_CHOICE, "error|warn|info|debug", "info", 0, 0, "what cm.log shows"},
+    {"events-size", MFS_CONF_SIZE, "SIZE", "16M", 65536, 1099511627776.0,
+     "bytes that the file of events takes, at most; of more the oldest go"},
     {"log-format", MFS_CONF_CHOICE, MFS_LOG_FORMATS, "text", 0, 0,
      "lines of the logs, of nodes and mounts, too: for people, or a JSON object each"},
     {0}};

@@ -8,9 +8,9 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cm/doctor/impl.h"
-#include "cm/state/events.h"
+#include "cm/state/event_reader.h"
+#include "cm/state/state.h"
 
-#define EVENTS_MAX (64ULL << 20)
 #define COUNT_TIME (4 * MFS_SEC)
 #define CHECK      "damaged files"
 
@@ -20,34 +20,23 @@ static bool is_loss(const struct mfs_event *e)
     return !strcmp(e->what, "redis-revived") && !strstr(e->text, " 0 stripes ");
 }
 
-static bool line_is_loss(const char *line, size_t len)
-{
-    struct mfs_event e = {0};
-    struct mfs_err err;
-    bool so = !mfs_schema_decode(&mfs_event_schema, line, len, &e, &err) && is_loss(&e);
-
-    mfs_schema_clear(&mfs_event_schema, &e);
-    return so;
-}
-
-/* Has anything been lost since the deployment began? When that is not known: it may have. */
+/* Has anything been lost since the deployment began? When that is not known, as the first events
+ * are not there any more: it may have. */
 static bool any_loss(const struct mfs_doctor_case *c)
 {
-    struct mfs_buf b;
-    bool any = false;
+    struct mfs_event_reader *r;
+    struct mfs_event e;
+    bool any = false, first = true;
+    int rc = mfs_event_reader_open(c->paths, &r);
 
-    mfs_buf_init(&b);
-    if (mfs_file_read(c->paths->events, EVENTS_MAX, &b))
-        any = true;
-    for (const char *at = mfs_buf_data(&b), *end = at + mfs_buf_len(&b); at && at < end && !any;) {
-        const char *stop = memchr(at, '\n', (size_t)(end - at));
-        size_t len = (size_t)((stop ? stop : end) - at);
-
-        any = line_is_loss(at, len);
-        at += len + 1;
+    if (rc)
+        return true;
+    while (!any && (rc = mfs_event_reader_next(r, &e)) > 0) {
+        any = is_loss(&e) || (first && strcmp(e.what, MFS_PHASE_STARTING) != 0);
+        first = false;
     }
-    mfs_buf_fini(&b);
-    return any;
+    mfs_event_reader_close(r);
+    return any || rc < 0;
 }
 
 static void judge(struct mfs_doctor_case *c, int rc, int status, const char *text)

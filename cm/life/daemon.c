@@ -193,6 +193,7 @@ static int open_all(struct mfs_cm *cm, struct mfs_err *err)
 
 static void go_on(struct mfs_cm *cm)
 {
+    mfs_event_bound(cm->state.events_size);
     if (mfs_cm_in_phase(cm, MFS_PHASE_RUNNING)) {
         mfs_event_add(cm->paths->events, "cm", "restarted", "process %d at %s, term %llu",
                       (int)getpid(), cm->address, (unsigned long long)cm->state.term);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/text.h"
 
 const struct mfs_schema mfs_event_schema = {
     "event", sizeof(struct mfs_event),
@@ -23,21 +25,59 @@ const struct mfs_schema mfs_event_schema = {
                                {.name = "text", MFS_FIELD(STR, struct mfs_event, text)},
                                {0}}};
 
-/* All of it or nothing. */
-static int write_line(const char *path, const struct mfs_buf *line)
+static uint64_t bound;
+
+void mfs_event_bound(uint64_t bytes)
+{
+    bound = bytes;
+}
+
+static int open_file(const char *path, struct stat *st)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0640), rc;
-    struct stat before;
 
     if (fd < 0)
         return -errno;
-    rc = fstat(fd, &before) ? -errno : 0;
+    if (!fstat(fd, st))
+        return fd;
+    rc = -errno;
+    close(fd);
+    return rc;
+}
+
+/* The file with room for so much more: a full one is renamed, and another one begun. Where that
+ * can't be done it grows on. */
+static int open_with_room(const char *path, size_t more, struct stat *st)
+{
+    int fd = open_file(path, st), rc;
+    char old[PATH_MAX];
+
+    if (fd < 0 || !bound || !st->st_size || (uint64_t)st->st_size + more <= bound / 2)
+        return fd;
+    rc = mfs_text_format(old, sizeof old, "%s.1", path);
+    if (!rc && rename(path, old))
+        rc = -errno;
+    if (rc) {
+        mfs_warn("event", "%s: it grows beyond its bound: %s", path, strerror(-rc));
+        return fd;
+    }
+    close(fd);
+    return open_file(path, st);
+}
+
+/* All of it or nothing. */
+static int write_line(const char *path, const struct mfs_buf *line)
+{
+    struct stat before = {0};
+    int fd = open_with_room(path, mfs_buf_len(line), &before), rc = fd < 0 ? fd : 0;
+
     if (!rc) {
         rc = mfs_file_write_all(fd, mfs_buf_data(line), mfs_buf_len(line));
         if (rc && ftruncate(fd, before.st_size))
             mfs_warn("event", "%s: half a line stays: %s", path, strerror(errno));
     }
-    close(fd);
+    if (fd >= 0)
+        close(fd);
     return rc;
 }
 

@@ -14,6 +14,11 @@ struct mfs_event {
 
 extern const struct mfs_schema mfs_event_schema;
 
+/* Bounds what the file and the one before it have together, bytes; 0 (the default): no bound. With
+ * half of them the file is renamed (args/paths.h, old_events), and what was named so goes. Before
+ * any other thread is there. */
+void mfs_event_bound(uint64_t bytes);
+
 /* Appends the event to the file and logs it. A failure to write is logged. */
 void mfs_event_add(const char *path, const char *who, const char *what, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));

@@ -79,6 +79,7 @@ static void add_numbers(struct list *l, const struct mfs_cm_state *s)
     add_number(l, "auto-forget", s->auto_forget);
     add_size(l, "migration-rate", s->rate);
     add_size(l, "link-rate", s->link_rate);
+    add_size(l, "events-size", s->events_size);
     if (s->probe)
         add(l, "probe", "yes");
 }

@@ -510,6 +510,7 @@ int mfs_spec_make(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mf
     s->auto_forget = (uint32_t)mfs_conf_uint(conf, "auto-forget");
     s->link_rate = mfs_conf_uint(conf, "link-rate");
     s->probe = mfs_conf_flag(conf, "probe");
+    s->events_size = mfs_conf_uint(conf, "events-size");
     rc = take_checkpoint(conf, s, err);
     if (!rc)
         rc = take_on_end(conf, s, err);
@@ -565,6 +566,8 @@ int mfs_spec_compare(const struct mfs_conf *conf, const struct mfs_cm_state *s, 
         return mfs_state_differs(err, "memory", MFS_TEXT_BYTES(s->memory));
     if (mfs_conf_given(conf, "stripe-size") && mfs_conf_uint(conf, "stripe-size") != s->stripe_size)
         return mfs_state_differs(err, "stripe-size", MFS_TEXT_BYTES(s->stripe_size));
+    if (mfs_conf_given(conf, "events-size") && mfs_conf_uint(conf, "events-size") != s->events_size)
+        return mfs_state_differs(err, "events-size", MFS_TEXT_BYTES(s->events_size));
     if (mfs_conf_given(conf, "mount")) {
         rc = choose_mount(conf, &mount, err);
         if (rc)

@@ -139,6 +139,7 @@ const struct mfs_schema mfs_cm_state_schema = {
            {.name = "bandwidth", MFS_FIELD(STR, struct mfs_cm_state, bandwidth)},
            {.name = "log_level", MFS_FIELD(STR, struct mfs_cm_state, log_level)},
            {.name = "log_format", MFS_FIELD(STR, struct mfs_cm_state, log_format)},
+           {.name = "events_size", MFS_FIELD(U64, struct mfs_cm_state, events_size)},
            {.name = "node_dir", MFS_FIELD(STR, struct mfs_cm_state, node_dir)},
            {.name = "listen", MFS_FIELD(STR, struct mfs_cm_state, listen)},
            {.name = "mount", MFS_FIELD(STR, struct mfs_cm_state, mount)},

@@ -157,6 +157,7 @@ struct mfs_cm_state {
     uint32_t auto_forget; /* seconds after which a node that is not there, and holds nothing, is
                              forgotten; 0: never */
     uint32_t stripe_size;
+    uint64_t events_size;  /* bytes that events take, at most; 0: no bound */
     uint32_t started_with; /* nodes: N of the policies */
     uint32_t next_node;    /* id of the next one that comes */
     uint32_t nprovider_options;

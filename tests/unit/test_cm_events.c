@@ -18,8 +18,9 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "cm/state/events.h"
 #include "cm/cli/verbs.h"
+#include "cm/cli/when.h"
+#include "cm/state/event_reader.h"
 
 #define LINES_MOST 8
 
@@ -201,6 +202,163 @@ static void half_a_line_hides_no_other(void **state)
     }
 }
 
+/* ---- a bound --------------------------------------------------------------------------------- */
+
+#define BOUND 4096
+
+static struct mfs_paths paths_of_dir(void)
+{
+    struct mfs_paths p = {0};
+
+    strcpy(p.events, path);
+    assert_int_equal(mfs_text_format(p.old_events, sizeof p.old_events, "%s.1", path), 0);
+    return p;
+}
+
+static off_t size_of(const char *file)
+{
+    struct stat st;
+
+    return stat(file, &st) ? 0 : st.st_size;
+}
+
+static void add_numbered(unsigned from, unsigned to)
+{
+    for (unsigned i = from; i < to; i++)
+        mfs_event_add(path, "cm", "moved", "number %u", i);
+}
+
+/* Reads what there is: numbers in sequence, the first any. Behind the last one. */
+static unsigned read_on(struct mfs_event_reader *r, unsigned expect, bool any)
+{
+    struct mfs_event e;
+    unsigned n;
+    int rc;
+
+    while ((rc = mfs_event_reader_next(r, &e)) > 0) {
+        assert_int_equal(sscanf(e.text, "number %u", &n), 1);
+        assert_true(any || n == expect);
+        any = false;
+        expect = n + 1;
+    }
+    assert_int_equal(rc, 0);
+    return expect;
+}
+
+static unsigned count_rest(struct mfs_event_reader *r)
+{
+    struct mfs_event e;
+    unsigned n = 0;
+
+    while (mfs_event_reader_next(r, &e) > 0)
+        n++;
+    return n;
+}
+
+static void the_oldest_go_and_followers_follow(void **state)
+{
+    struct mfs_paths p = paths_of_dir();
+    struct mfs_event_reader *r, *late;
+
+    (void)state;
+    mfs_event_bound(BOUND);
+    add_numbered(0, 1);
+    assert_int_equal(mfs_event_reader_open(&p, &r), 0);
+    for (unsigned to = 1; to < 300; to += 7) {
+        assert_int_equal(read_on(r, to > 1 ? to - 7 : 0, false), to);
+        add_numbered(to, to + 7);
+        assert_true(size_of(p.events) + size_of(p.old_events) <= BOUND);
+    }
+    assert_true(size_of(p.old_events) > 0);
+    assert_int_equal(mfs_event_reader_open(&p, &late), 0);
+    assert_int_equal(read_on(late, 0, true), read_on(r, 0, true));
+    mfs_event_reader_close(late);
+    /* More than one change between two looks: what is there still is not left out. */
+    add_numbered(1000, 1000 + 2 * BOUND / 80);
+    assert_int_equal(mfs_event_reader_open(&p, &late), 0);
+    assert_true(count_rest(r) >= count_rest(late));
+    mfs_event_reader_close(late);
+    assert_false(mfs_event_reader_gone(r));
+    assert_false(mfs_event_reader_torn(r));
+    assert_int_equal(unlink(p.events), 0);
+    assert_true(mfs_event_reader_gone(r));
+    mfs_event_reader_close(r);
+    mfs_event_bound(0);
+}
+
+/* Killed between the renaming and the first write to the next file: all is there, and goes on. */
+static void a_crash_in_the_change_loses_nothing(void **state)
+{
+    struct mfs_paths p = paths_of_dir();
+    struct mfs_event_reader *r;
+
+    (void)state;
+    add_numbered(0, 5);
+    assert_int_equal(mfs_event_reader_open(&p, &r), 0);
+    assert_int_equal(read_on(r, 0, false), 5);
+    assert_int_equal(rename(p.events, p.old_events), 0);
+    assert_int_equal(read_on(r, 5, false), 5);
+    add_numbered(5, 8);
+    assert_int_equal(read_on(r, 5, false), 8);
+    mfs_event_reader_close(r);
+    assert_int_equal(mfs_event_reader_open(&p, &r), 0);
+    assert_int_equal(read_on(r, 0, false), 8);
+    mfs_event_reader_close(r);
+}
+
+static bool is_even(void *arg, const struct mfs_event *e)
+{
+    (void)arg;
+    return (e->text[strlen(e->text) - 1] - '0') % 2 == 0;
+}
+
+static void the_last_ones_in_order(void **state)
+{
+    struct mfs_paths p = paths_of_dir();
+    struct mfs_event e[4];
+
+    (void)state;
+    add_numbered(0, 4);
+    assert_int_equal(mfs_event_last(&p, is_even, NULL, e, 4), 2);
+    assert_string_equal(e[1].text, "number 2");
+    add_numbered(4, 24);
+    assert_int_equal(mfs_event_last(&p, is_even, NULL, e, 4), 4);
+    assert_string_equal(e[0].text, "number 16");
+    assert_string_equal(e[3].text, "number 22");
+}
+
+static void times_that_are_said(void **state)
+{
+    static const char *const wrong[] = {"",
+                                        "10",
+                                        "m",
+                                        "10x",
+                                        "10 m",
+                                        "10m later",
+                                        "2026-01-31",
+                                        "-10m",
+                                        "99999999999999999999d",
+                                        "2026-01-31T12:00:00",
+                                        "2026-01-31T12:00:00.Z",
+                                        "2026-02-30T12:00:00Z",
+                                        "2026-01-31T12:00:00+0100",
+                                        "2026-01-31T12:00:00+01:000"};
+    int64_t when = 0, now = INT64_C(1769860800000000); /* 2026-01-31T12:00:00Z */
+
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        if (mfs_when_parse(wrong[i], now, &when) != -EINVAL)
+            fail_msg("\"%s\" is a time", wrong[i]);
+    assert_int_equal(mfs_when_parse("2026-01-31T12:00:00Z", 0, &when), 0);
+    assert_int_equal(when, now);
+    assert_int_equal(mfs_when_parse("2026-01-31T13:30:00.25+01:30", 0, &when), 0);
+    assert_int_equal(when, now + 250000);
+    assert_int_equal(mfs_when_parse("2h ago", now, &when), 0);
+    assert_int_equal(when, now - INT64_C(7200000000));
+    assert_int_equal(mfs_when_parse("90s", now, &when), 0);
+    assert_int_equal(when, now - 90000000);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -208,6 +366,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(what_does_not_fit_leaves_nothing),
         TEST(half_a_line_hides_no_other),
+        TEST(the_oldest_go_and_followers_follow),
+        TEST(a_crash_in_the_change_loses_nothing),
+        TEST(the_last_ones_in_order),
+        TEST(times_that_are_said),
     };
 
     mfs_log_set_level(MFS_LOG_ERROR);
