@@ -153,6 +153,11 @@ bool mfs_meta_search_wanted(struct mfs_meta *meta)
     return atomic_exchange(&meta->leftovers.search_wanted, false);
 }
 
+bool mfs_meta_a_name(struct mfs_meta *meta, uint64_t ino, uint64_t *parent, char *name)
+{
+    return mfs_filecache_a_name(meta->files, ino, parent, name);
+}
+
 uint64_t mfs_meta_session(const struct mfs_meta *meta)
 {
     return meta->sid;

@@ -169,6 +169,9 @@ int mfs_meta_lookup(struct mfs_meta *meta, uint64_t parent, const char *name,
  * the note or is seen here. */
 bool mfs_meta_is_leased(struct mfs_meta *meta, const struct mfs_attr *attr);
 
+/* One of the names of a file that is under a lease, for people: name[256] in *parent. */
+bool mfs_meta_a_name(struct mfs_meta *meta, uint64_t ino, uint64_t *parent, char *name);
+
 struct mfs_xattr {
     const char *name;
     const void *value;
@@ -409,6 +412,7 @@ struct mfs_lock {
 
 struct mfs_lock_holder {
     uint64_t session, owner;
+    uint32_t pid; /* as that session's kernel told it; 0: it did not */
     bool closing; /* this owner, and any other in the way, has just closed (mfs_meta_closing) */
 };
 
@@ -421,7 +425,7 @@ int mfs_meta_getlk(struct mfs_meta *meta, uint64_t ino, struct mfs_lock *lock,
 int mfs_meta_setlk(struct mfs_meta *meta, uint64_t ino, const struct mfs_lock *lock,
                    struct mfs_attr *attr, struct mfs_lock_holder *holder);
 /* flock(2): type as above. */
-int mfs_meta_flock(struct mfs_meta *meta, uint64_t ino, uint64_t owner, int type,
+int mfs_meta_flock(struct mfs_meta *meta, uint64_t ino, uint64_t owner, uint32_t pid, int type,
                    struct mfs_attr *attr, struct mfs_lock_holder *holder);
 
 /* A descriptor of an open file was closed, perhaps the last: locks of these owners, of either kind,

@@ -25,6 +25,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/phases.h"
 #include "base/waits.h"
 #include "store/reply.h"
 
@@ -149,6 +150,8 @@ static void lane_error(struct call *call, struct mfs_lane *lane, struct mfs_cmd 
         lane->lapsed = mfs_fence_is_lapse(err);
         cmd->rc = -EAGAIN;
     }
+    if (cmd->rc == -ENOSPC)
+        mfs_pool_full(call->store, cmd->part);
     if (cmd->rc == -ENOSPC && !cmd->full_at_once && mfs_store_full_wait(call->store))
         lane->full = true;
     if (cmd->rc == -EIO)
@@ -298,6 +301,7 @@ static void pump(struct call *call)
 /* Sends what is left of the lane and waits for its replies. */
 static void lane_complete(struct call *call, struct mfs_lane *lane)
 {
+    mfs_phase_at(lane->part);
     mfs_waits_begin();
     if (lane_sending(lane))
         lane_send(call, lane, true);
@@ -307,16 +311,28 @@ static void lane_complete(struct call *call, struct mfs_lane *lane)
     lane_finish(call, lane);
 }
 
+/* One round trip: to the partition that was the last to answer. */
+static void end_phase(const struct mfs_batch *b)
+{
+    const struct mfs_lane *last = &b->lanes[0];
+
+    for (size_t i = 1; i < b->nlanes; i++)
+        if (b->lanes[i].took > last->took)
+            last = &b->lanes[i];
+    mfs_phase_end(last->part, last->began + last->took);
+}
+
 static int attempt(struct call *call)
 {
     struct mfs_batch *b = &call->batch;
-    int rc = mfs_pool_enter(call->store, b->lanes, b->nlanes, &call->epoch);
-    int64_t now = mfs_clock_mono();
+    int64_t now;
+    int rc = mfs_pool_enter(call->store, b->lanes, b->nlanes, &call->epoch, &now);
 
     if (rc)
         return rc;
     call->deadline = now + call->store->opts.io_timeout;
     call->attempts++;
+    mfs_phase_begin(MFS_PHASE_PARTITION, b->lanes[0].part, now);
     for (size_t i = 0; i < b->nlanes; i++) {
         struct mfs_lane *lane = &b->lanes[i];
 
@@ -333,6 +349,7 @@ static int attempt(struct call *call)
     for (size_t i = 0; i < b->nlanes; i++)
         if (b->lanes[i].open)
             lane_complete(call, &b->lanes[i]);
+    end_phase(b);
     return 0;
 }
 
@@ -350,10 +367,12 @@ static bool wait_turn(struct call *call, bool full)
     left = *end - now;
     if (left <= 0)
         return mfs_pool_wait_moved(call->store, b->lanes, b->nlanes, 0, 0);
+    mfs_phase_begin(full ? MFS_PHASE_ROOM : MFS_PHASE_MOVE, b->lanes[0].part, now);
     if (call->backoff < (full ? FULL_MAX_NS : BACKOFF_MAX_NS))
         call->backoff *= 2;
     mfs_pool_wait_moved(call->store, b->lanes, b->nlanes, full ? call->epoch : 0,
                         left < pause ? left : pause);
+    mfs_phase_over();
     return true;
 }
 

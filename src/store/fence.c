@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/phases.h"
 #include "base/threads/thread.h"
 #include "store/args.h"
 
@@ -151,14 +152,17 @@ static int wait_unfenced(struct mfs_store *store, const struct mfs_lane *lanes, 
 
 int mfs_fence_wait(struct mfs_store *store, const struct mfs_lane *lanes, size_t n)
 {
-    int64_t start;
+    int64_t start, now;
     int rc;
 
     if (!first_fenced(store, lanes, n))
         return 0;
     start = mfs_clock_mono();
+    mfs_phase_begin(MFS_PHASE_MOVE, (uint32_t)(first_fenced(store, lanes, n) - store->part), start);
     rc = wait_unfenced(store, lanes, n, start);
-    mfs_metric_observe(store->metrics, MFS_STORE_FENCE_TIME, 0, mfs_clock_mono() - start);
+    now = mfs_clock_mono();
+    mfs_phase_end(0, now);
+    mfs_metric_observe(store->metrics, MFS_STORE_FENCE_TIME, 0, now - start);
     return rc;
 }
 

@@ -37,6 +37,16 @@ struct mfs_part {
     bool probing;         /* a thread is asking whether it still does */
     int64_t fenced_since; /* when it first did */
     int64_t probe_at;     /* when to ask next */
+
+    struct { /* for who looks: mfs_store_parts */
+        uint64_t trips;
+        int64_t ns;                 /* all of them */
+        int64_t least, least_since; /* the shortest one, and since when … */
+        int64_t least_before;       /* … and of the time before that; 0: none */
+        uint32_t waiting;           /* lanes under way */
+        int64_t since;              /* something has come back, or nothing was on the way */
+        int64_t full_at;            /* it had no memory; 0: never */
+    } seen;
 };
 
 struct mfs_store {
@@ -72,7 +82,7 @@ struct mfs_lane {
     struct mfs_channel *conn; /* from the pool, or NULL: connect */
     uint64_t gen;             /* of the address that it went to */
     bool open;                /* under way */
-    int64_t began;            /* this attempt, mono */
+    int64_t began, took;      /* this attempt: mono, ns */
     bool fresh;               /* take no connection from the pool */
     bool stale;               /* failed on a pooled connection that its peer had closed */
     bool refused;             /* some commands were refused by a fence, … */
@@ -83,8 +93,10 @@ struct mfs_lane {
 };
 
 /* Waits while a lane's partition is fenced (mfs_fence_wait), then gives each lane an idle
- * connection, if there is one; *epoch is the table's. */
-int mfs_pool_enter(struct mfs_store *store, struct mfs_lane *lanes, size_t n, uint64_t *epoch);
+ * connection, if there is one; *epoch is the table's. On success the lanes are under way from *now
+ * (mono) on. */
+int mfs_pool_enter(struct mfs_store *store, struct mfs_lane *lanes, size_t n, uint64_t *epoch,
+                   int64_t *now);
 
 /* The lane has its connection: a table that says that a replica serves instead breaks it, as the
  * process at its other end may hang. */
@@ -92,6 +104,9 @@ void mfs_pool_hold(struct mfs_store *store, struct mfs_lane *lane);
 
 /* Breaks the connections that lanes have to the partition. store->lock is held. */
 void mfs_pool_break(struct mfs_part *part);
+
+/* A command found no memory there. */
+void mfs_pool_full(struct mfs_store *store, uint32_t part);
 
 /* The lane is over. Its connection goes back to the pool when its rc is 0. */
 void mfs_pool_leave(struct mfs_store *store, struct mfs_lane *lane);

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/phases.h"
 #include "base/threads/thread.h"
 #include "base/waits.h"
 
@@ -17,6 +18,8 @@
 
 /* To connect to a process whose replica takes over within a few seconds when it hangs. */
 #define REPLICA_NS (1 * MFS_SEC)
+
+#define LEAST_FOR (10 * MFS_SEC) /* the shortest round trip is that of the last so many, twice */
 
 static_assert(SILENT_NS < REPLICA_NS && REPLICA_NS < MFS_STORE_CONNECT_NS,
               "the less there is to hope for, the shorter a connection is waited for");
@@ -39,23 +42,35 @@ static void count_call(struct mfs_store *store, const struct mfs_lane *lanes, si
     mfs_metric_add(store->metrics, MFS_STORE_ROUND_TRIPS, 0, 1);
 }
 
-int mfs_pool_enter(struct mfs_store *store, struct mfs_lane *lanes, size_t n, uint64_t *epoch)
+int mfs_pool_enter(struct mfs_store *store, struct mfs_lane *lanes, size_t n, uint64_t *epoch,
+                   int64_t *now)
 {
     int rc;
 
     pthread_mutex_lock(&store->lock);
     rc = mfs_fence_wait(store, lanes, n);
+    *now = mfs_clock_mono();
     for (size_t i = 0; i < n && !rc; i++) {
         struct mfs_part *part = &store->part[lanes[i].part];
 
         lanes[i].conn = lanes[i].fresh ? NULL : mfs_idle_pop(store, part);
         lanes[i].gen = part->gen;
+        if (part->seen.waiting++ == 0)
+            part->seen.since = *now;
     }
     *epoch = store->table->epoch;
     pthread_mutex_unlock(&store->lock);
     if (!rc)
         count_call(store, lanes, n);
     return rc;
+}
+
+void mfs_pool_full(struct mfs_store *store, uint32_t part)
+{
+    mfs_phase_full(part);
+    pthread_mutex_lock(&store->lock);
+    store->part[part].seen.full_at = mfs_clock_mono();
+    pthread_mutex_unlock(&store->lock);
 }
 
 uint64_t mfs_pool_count_post(struct mfs_store *store, uint32_t part, size_t bytes)
@@ -127,14 +142,32 @@ void mfs_pool_break(struct mfs_part *part)
 }
 
 /* Of an attempt that has ended. */
-static void count_traffic(struct mfs_store *store, struct mfs_lane *lane, int64_t now)
+static void count_traffic(struct mfs_store *store, struct mfs_lane *lane)
 {
     struct mfs_channel *conn = lane->conn;
 
     mfs_metric_add(store->metrics, MFS_STORE_SENT, 0, conn->sent);
     mfs_metric_add(store->metrics, MFS_STORE_RECEIVED, 0, conn->received);
     conn->sent = conn->received = 0;
-    mfs_metric_observe(store->metrics, MFS_STORE_PARTITION_TIME, 0, now - lane->began);
+    mfs_metric_observe(store->metrics, MFS_STORE_PARTITION_TIME, 0, lane->took);
+}
+
+/* store->lock is held. */
+static void note_trip(struct mfs_part *part, const struct mfs_lane *lane, int64_t now)
+{
+    part->seen.waiting--;
+    part->seen.since = now;
+    if (lane->rc || !lane->conn)
+        return;
+    part->seen.trips++;
+    part->seen.ns += lane->took;
+    if (now - part->seen.least_since > LEAST_FOR) {
+        part->seen.least_before = part->seen.least;
+        part->seen.least = lane->took;
+        part->seen.least_since = now;
+    } else if (lane->took < part->seen.least) {
+        part->seen.least = lane->took;
+    }
 }
 
 void mfs_pool_leave(struct mfs_store *store, struct mfs_lane *lane)
@@ -143,9 +176,11 @@ void mfs_pool_leave(struct mfs_store *store, struct mfs_lane *lane)
     struct mfs_channel *conn = lane->conn, *drop = NULL;
     int64_t now = mfs_clock_mono();
 
+    lane->took = now - lane->began;
     if (conn)
-        count_traffic(store, lane, now);
+        count_traffic(store, lane);
     pthread_mutex_lock(&store->lock);
+    note_trip(part, lane, now);
     if (conn)
         let_go(conn);
     if (conn && worth_keeping(store, lane)) {

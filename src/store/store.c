@@ -233,6 +233,46 @@ bool mfs_store_in_contact(const struct mfs_store *store, int64_t within)
            mfs_clock_mono() - atomic_load(&store->contact_at) < within;
 }
 
+uint32_t mfs_store_node_of(struct mfs_store *store, uint32_t part)
+{
+    uint32_t node;
+
+    pthread_mutex_lock(&store->lock);
+    node = store->table->part[part].node;
+    pthread_mutex_unlock(&store->lock);
+    return node;
+}
+
+static int64_t ago(int64_t now, int64_t at)
+{
+    return at == 0 ? 0 : now > at ? now - at : 1;
+}
+
+void mfs_store_parts(struct mfs_store *store, struct mfs_store_part *parts)
+{
+    int64_t now = mfs_clock_mono();
+
+    pthread_mutex_lock(&store->lock);
+    for (uint32_t i = 0; i < store->nparts; i++) {
+        const struct mfs_part *p = &store->part[i];
+        int64_t least = p->seen.least;
+
+        if (p->seen.least_before > 0 && p->seen.least_before < least)
+            least = p->seen.least_before;
+        parts[i] =
+            (struct mfs_store_part){.node = store->table->part[i].node,
+                                    .waiting = p->seen.waiting,
+                                    .silent = p->seen.waiting > 0 ? ago(now, p->seen.since) : 0,
+                                    .trips = p->seen.trips,
+                                    .ns = p->seen.ns,
+                                    .least = least,
+                                    .down = ago(now, p->down_since),
+                                    .full = ago(now, p->seen.full_at),
+                                    .fenced = p->fenced};
+    }
+    pthread_mutex_unlock(&store->lock);
+}
+
 int mfs_store_set_table(struct mfs_store *store, struct mfs_table *table)
 {
     struct mfs_channel *drop = NULL;

@@ -53,6 +53,21 @@ uint32_t mfs_store_node(const struct mfs_store *store);        /* opts.node */
 uint64_t mfs_store_epoch(struct mfs_store *store);
 /* Fills in the node that serves each partition, nparts numbers; returns the table's epoch. */
 uint64_t mfs_store_nodes(struct mfs_store *store, uint32_t *nodes);
+uint32_t mfs_store_node_of(struct mfs_store *store, uint32_t part); /* one of them */
+
+/* What calls have seen of a partition, those that no call waits for left out. */
+struct mfs_store_part {
+    uint32_t node;
+    uint32_t waiting; /* calls under way … */
+    int64_t silent;   /* … and for so many ns nothing has come back; 0: none is */
+    uint64_t trips;   /* round trips, ever */
+    int64_t ns;       /* all of them together */
+    int64_t least;    /* the shortest of the last 10 to 20 s with any; 0: there was none yet */
+    int64_t down;     /* for so many ns it could not be reached; 0: it can be */
+    int64_t full;     /* so many ns ago it had no memory; 0: never */
+    bool fenced;      /* it is being moved */
+};
+void mfs_store_parts(struct mfs_store *store, struct mfs_store_part *parts); /* nparts of them */
 
 /* Installs a newer table (takes it over in any case): idle connections to partitions whose address
  * or password changed are closed, later commands use the new ones. Returns 0, -ESTALE when the

@@ -246,5 +246,8 @@ struct mfs_lock_waiter *mfs_lock_waiter_create(struct mfs_file *file, const stru
                                                void *arg);
 int mfs_lock_waiter_start(struct mfs_lock_waiter *waiter);
 void mfs_lock_waiter_cancel(struct mfs_lock_waiter *waiter);
+/* Who has the lock that it waits for, as of its last try. From create until `done` returns, by any
+ * thread. */
+struct mfs_lock_holder mfs_lock_waiter_holder(struct mfs_lock_waiter *waiter);
 
 #endif

@@ -226,7 +226,7 @@ static void locks(const struct operands *o)
     check_rc(mfs_meta_wait_note(o->meta, &wait), NULL);
     mfs_meta_wait_over(o->meta, &wait);
     check_rc(mfs_meta_getlk(o->meta, o->ino, &lock, NULL), NULL);
-    check_rc(mfs_meta_flock(o->meta, o->ino, 7, F_UNLCK, &a, NULL), &a);
+    check_rc(mfs_meta_flock(o->meta, o->ino, 7, 0, F_UNLCK, &a, NULL), &a);
 }
 
 static int see_stripes(void *arg, const uint32_t *list, size_t n)

@@ -77,7 +77,7 @@ static void test_session_moves(void **state)
     meta_name_at(&b, ROOT, mfs_placement_home(ROOT), "f", name, sizeof name);
     assert_int_equal(meta_client_file(&b, ROOT, name, &ino), 0);
     assert_int_equal(mode_for(&a, name), 0644);
-    assert_int_equal(mfs_meta_flock(a.meta, ino, 1, F_WRLCK, &attr, NULL), 0);
+    assert_int_equal(mfs_meta_flock(a.meta, ino, 1, 0, F_WRLCK, &attr, NULL), 0);
 
     redis_fixture_kill(meta_redis, gone);
     start = mfs_clock_mono();
@@ -99,7 +99,7 @@ static void test_session_moves(void **state)
         quickest = start < quickest ? start : quickest;
     }
     assert_true(quickest < TTL);
-    assert_int_equal(mfs_meta_flock(b.meta, ino, 1, F_WRLCK, &attr, NULL), 0);
+    assert_int_equal(mfs_meta_flock(b.meta, ino, 1, 0, F_WRLCK, &attr, NULL), 0);
 }
 
 int main(void)

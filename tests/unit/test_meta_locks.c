@@ -47,15 +47,15 @@ static void test_locks(void **state)
     assert_int_equal(mfs_meta_getlk(a.meta, f, &q, NULL), 0);
     assert_int_equal(q.end, INT64_MAX);
     /* flock is another world. */
-    assert_int_equal(mfs_meta_flock(a.meta, f, 1, F_WRLCK, &attr, NULL), 0);
-    assert_int_equal(mfs_meta_flock(b.meta, f, 1, F_RDLCK, &attr, NULL), -EAGAIN);
-    assert_int_equal(mfs_meta_flock(a.meta, f, 1, F_RDLCK, &attr, NULL), 0);
-    assert_int_equal(mfs_meta_flock(b.meta, f, 1, F_RDLCK, &attr, NULL), 0);
-    assert_int_equal(mfs_meta_flock(b.meta, f, 1, F_UNLCK, &attr, NULL), 0);
+    assert_int_equal(mfs_meta_flock(a.meta, f, 1, 0, F_WRLCK, &attr, NULL), 0);
+    assert_int_equal(mfs_meta_flock(b.meta, f, 1, 0, F_RDLCK, &attr, NULL), -EAGAIN);
+    assert_int_equal(mfs_meta_flock(a.meta, f, 1, 0, F_RDLCK, &attr, NULL), 0);
+    assert_int_equal(mfs_meta_flock(b.meta, f, 1, 0, F_RDLCK, &attr, NULL), 0);
+    assert_int_equal(mfs_meta_flock(b.meta, f, 1, 0, F_UNLCK, &attr, NULL), 0);
     /* A dead client's locks are nobody's. */
     meta_client_kill(&a);
     assert_int_equal(lk(&b, f, 3, F_WRLCK, 10, 19), 0);
-    assert_int_equal(mfs_meta_flock(b.meta, f, 1, F_WRLCK, &attr, NULL), 0);
+    assert_int_equal(mfs_meta_flock(b.meta, f, 1, 0, F_WRLCK, &attr, NULL), 0);
     assert_int_equal(meta_client_start(&a, redis, 0), 0);
     assert_int_equal(lk(&a, f, 1, F_WRLCK, 15, 15), -EAGAIN);
     meta_client_stop(&b);
@@ -71,7 +71,7 @@ static bool refused_by_closing(uint64_t ino)
     struct mfs_lock_holder holder = {0};
     struct mfs_attr attr;
 
-    assert_int_equal(mfs_meta_flock(b.meta, ino, 1, F_WRLCK, &attr, &holder), -EAGAIN);
+    assert_int_equal(mfs_meta_flock(b.meta, ino, 1, 0, F_WRLCK, &attr, &holder), -EAGAIN);
     return holder.closing;
 }
 
@@ -82,30 +82,30 @@ static void test_locks_closing(void **state)
     struct mfs_attr attr;
 
     (void)state;
-    assert_int_equal(mfs_meta_flock(a.meta, f, 1, F_WRLCK, &attr, NULL), 0);
+    assert_int_equal(mfs_meta_flock(a.meta, f, 1, 0, F_WRLCK, &attr, NULL), 0);
     assert_false(refused_by_closing(f));
     assert_trips(&a, 1, mfs_meta_closing(a.meta, f, &one, 1));
     assert_true(refused_by_closing(f));
     /* It is open, as somebody uses it. */
-    assert_int_equal(mfs_meta_flock(a.meta, f, 1, F_RDLCK, &attr, NULL), 0);
+    assert_int_equal(mfs_meta_flock(a.meta, f, 1, 0, F_RDLCK, &attr, NULL), 0);
     assert_false(refused_by_closing(f));
     /* Who stays counts, wherever he stands in the list. */
-    assert_int_equal(mfs_meta_flock(a.meta, f, 2, F_RDLCK, &attr, NULL), 0);
+    assert_int_equal(mfs_meta_flock(a.meta, f, 2, 0, F_RDLCK, &attr, NULL), 0);
     assert_int_equal(mfs_meta_closing(a.meta, f, &one, 1), 0);
     assert_false(refused_by_closing(f));
-    assert_int_equal(mfs_meta_flock(a.meta, f, 1, F_RDLCK, &attr, NULL), 0);
+    assert_int_equal(mfs_meta_flock(a.meta, f, 1, 0, F_RDLCK, &attr, NULL), 0);
     assert_int_equal(mfs_meta_closing(a.meta, f, &two, 1), 0);
     assert_false(refused_by_closing(f));
     for (unsigned i = 0; i < 100; i++) /* most of them have nothing */
         many[i] = 100 - i;
     assert_trips(&a, 1, mfs_meta_closing(a.meta, f, many, 100));
     assert_true(refused_by_closing(f));
-    assert_int_equal(mfs_meta_flock(a.meta, f, 2, F_UNLCK, &attr, NULL), 0);
+    assert_int_equal(mfs_meta_flock(a.meta, f, 2, 0, F_UNLCK, &attr, NULL), 0);
     assert_true(refused_by_closing(f));
-    assert_int_equal(mfs_meta_flock(a.meta, f, 1, F_UNLCK, &attr, NULL), 0);
+    assert_int_equal(mfs_meta_flock(a.meta, f, 1, 0, F_UNLCK, &attr, NULL), 0);
     assert_int_equal(mfs_meta_closing(a.meta, f, both, 2), 0);
     assert_int_equal(meta_client_keys(&a, "L*"), 0);
-    assert_int_equal(mfs_meta_flock(b.meta, f, 1, F_WRLCK, &attr, NULL), 0);
+    assert_int_equal(mfs_meta_flock(b.meta, f, 1, 0, F_WRLCK, &attr, NULL), 0);
 }
 
 static void test_ranges_closing(void **state)
@@ -149,7 +149,7 @@ static void test_closing_ages(void **state)
     struct mfs_attr attr;
 
     (void)state;
-    assert_int_equal(mfs_meta_flock(a.meta, f, 1, F_WRLCK, &attr, NULL), 0);
+    assert_int_equal(mfs_meta_flock(a.meta, f, 1, 0, F_WRLCK, &attr, NULL), 0);
     assert_int_equal(mfs_meta_closing(a.meta, f, &one, 1), 0);
     while (refused_by_closing(f)) {
         assert_true(mfs_clock_mono() - start < 15 * MFS_SEC);

@@ -216,10 +216,10 @@ static void test_session_lost(void **state)
     (void)state;
     open_file(&a, f);
     open_file(&a, f);
-    assert_int_equal(mfs_meta_flock(a.meta, f, 1, F_WRLCK, &attr, NULL), 0);
-    assert_int_equal(mfs_meta_flock(b.meta, f, 1, F_WRLCK, &attr, NULL), -EAGAIN);
+    assert_int_equal(mfs_meta_flock(a.meta, f, 1, 0, F_WRLCK, &attr, NULL), 0);
+    assert_int_equal(mfs_meta_flock(b.meta, f, 1, 0, F_WRLCK, &attr, NULL), -EAGAIN);
     next_session(f);
-    assert_int_equal(mfs_meta_flock(b.meta, f, 1, F_WRLCK, &attr, NULL), 0);
+    assert_int_equal(mfs_meta_flock(b.meta, f, 1, 0, F_WRLCK, &attr, NULL), 0);
     assert_int_equal(mfs_meta_unlink(b.meta, ROOT, "f"), 0);
     do_chores();
     assert_int_equal(mfs_meta_close(a.meta, f, true), 0);
@@ -244,8 +244,8 @@ static void test_lock_after_silence(void **state)
 
     (void)state;
     let_expire(&a);
-    assert_int_equal(mfs_meta_flock(a.meta, f, 1, F_WRLCK, &attr, NULL), 0);
-    assert_int_equal(mfs_meta_flock(b.meta, f, 1, F_WRLCK, &attr, NULL), -EAGAIN);
+    assert_int_equal(mfs_meta_flock(a.meta, f, 1, 0, F_WRLCK, &attr, NULL), 0);
+    assert_int_equal(mfs_meta_flock(b.meta, f, 1, 0, F_WRLCK, &attr, NULL), -EAGAIN);
     assert_int_not_equal(mfs_meta_session(a.meta), sid);
 }
 
@@ -258,12 +258,12 @@ static void test_nothing_while_silent(void **state)
     (void)state;
     mfs_ticker_stop(&a.meta->session_ticker);
     a.meta->refreshed_at = mfs_clock_mono();
-    assert_int_equal(mfs_meta_flock(a.meta, f, 1, F_WRLCK, &attr, NULL), 0);
+    assert_int_equal(mfs_meta_flock(a.meta, f, 1, 0, F_WRLCK, &attr, NULL), 0);
     let_expire(&a);
-    assert_int_equal(mfs_meta_flock(a.meta, f, 2, F_RDLCK, &attr, NULL), -EIO);
+    assert_int_equal(mfs_meta_flock(a.meta, f, 2, 0, F_RDLCK, &attr, NULL), -EIO);
     assert_int_equal(mfs_meta_append(a.meta, f, "x", 1, 0, &off, &number, &old, &attr), -EIO);
-    assert_int_equal(mfs_meta_flock(a.meta, f, 1, F_UNLCK, &attr, NULL), 0);
-    assert_int_equal(mfs_meta_flock(b.meta, f, 1, F_WRLCK, &attr, NULL), 0);
+    assert_int_equal(mfs_meta_flock(a.meta, f, 1, 0, F_UNLCK, &attr, NULL), 0);
+    assert_int_equal(mfs_meta_flock(b.meta, f, 1, 0, F_WRLCK, &attr, NULL), 0);
 }
 
 /* A place for an append is no more sure once the session is not, or is another. */
@@ -366,7 +366,7 @@ static void test_end_gives_back(void **state)
 
     (void)state;
     open_file(&a, f);
-    assert_int_equal(mfs_meta_flock(a.meta, f, 1, F_WRLCK, &attr, NULL), 0);
+    assert_int_equal(mfs_meta_flock(a.meta, f, 1, 0, F_WRLCK, &attr, NULL), 0);
     meta_client_stop(&a);
     assert_int_equal(meta_client_keys(&b, "O*"), 0);
     assert_int_equal(meta_client_keys(&b, "L*"), 0);
@@ -406,14 +406,14 @@ static void test_memory_full(void **state)
     c.nparts = 0;
     assert_int_equal(mfs_meta_commit(b.meta, f, &c, &old, &attr), 0);
     assert_int_equal(mfs_meta_truncate(b.meta, f, 0, UINT64_MAX >> 1, 0, &old, &attr), 0);
-    assert_int_equal(mfs_meta_flock(a.meta, f, 1, F_WRLCK, &attr, NULL), 0);
+    assert_int_equal(mfs_meta_flock(a.meta, f, 1, 0, F_WRLCK, &attr, NULL), 0);
     assert_int_equal(mfs_meta_rename(b.meta, ROOT, "f", d, "g", 0), 0);
     assert_int_equal(mfs_meta_rename(b.meta, d, "g", ROOT, "f", 0), 0);
     mfs_session_note_outcome(a.meta, -EIO);
     mfs_clock_sleep(600 * MFS_MSEC); /* longer than the session would live */
     assert_int_equal(mfs_meta_session(a.meta), sid);
     assert_int_equal(count_dead(), 1);
-    assert_int_equal(mfs_meta_flock(b.meta, f, 1, F_WRLCK, &attr, NULL), -EAGAIN);
+    assert_int_equal(mfs_meta_flock(b.meta, f, 1, 0, F_WRLCK, &attr, NULL), -EAGAIN);
     assert_int_equal(mfs_meta_unlink(b.meta, ROOT, "f"), 0);
     assert_int_equal(mfs_meta_close(a.meta, f, true), 0);
     assert_int_equal(mfs_meta_unlink(b.meta, d, "x"), 0);

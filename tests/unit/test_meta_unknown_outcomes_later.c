@@ -75,7 +75,7 @@ static int flock_of(struct meta_client *c, uint64_t ino, int type)
 {
     struct mfs_attr attr;
 
-    return mfs_meta_flock(c->meta, ino, 7, type, &attr, NULL);
+    return mfs_meta_flock(c->meta, ino, 7, 0, type, &attr, NULL);
 }
 
 static int fcntl_of(struct meta_client *c, uint64_t ino, int type)

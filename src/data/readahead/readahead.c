@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/phases.h"
 #include "base/threads/thread.h"
 #include "cluster/placement.h"
 #include "data/stripes/geometry.h"
@@ -302,6 +303,13 @@ static bool may_run(const struct mfs_fetch *f, int64_t since)
            mfs_links_front_room(&f->pool->links, f->part, now);
 }
 
+static void wait_for_fetch(struct mfs_readahead_pool *pool, int64_t ns)
+{
+    mfs_phase_wait(MFS_PHASE_DATA);
+    mfs_cond_wait(&pool->ended, &pool->lock, ns);
+    mfs_phase_over();
+}
+
 /* Waits until the fetch has ended, or runs it; false when it can't be used. The pool's lock is
  * held. */
 static bool await(struct mfs_fetch *f)
@@ -315,11 +323,11 @@ static bool await(struct mfs_fetch *f)
         if (f->state == MFS_FETCH_WAITING && may_run(f, since))
             mfs_fetch_run(f);
         else if (f->state == MFS_FETCH_WAITING)
-            mfs_cond_wait(&pool->ended, &pool->lock, TURN_LOOK);
+            wait_for_fetch(pool, TURN_LOOK);
         else if (left <= 0)
             return false;
         else
-            mfs_cond_wait(&pool->ended, &pool->lock, left);
+            wait_for_fetch(pool, left);
     }
     return f->ra && f->state == MFS_FETCH_READY;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/phases.h"
 #include "base/threads/thread.h"
 #include "cluster/placement.h"
 #include "data/stripes/geometry.h"
@@ -39,7 +40,9 @@ int mfs_dirty_create(struct mfs_dirty **out, struct mfs_writeback *wb, uint64_t 
 /* d->lock is held; bounded by what senders do, each step of which is. */
 static void wait_changed(struct mfs_dirty *d)
 {
+    mfs_phase_wait(MFS_PHASE_DATA);
     mfs_cond_wait(&d->changed, &d->lock, MFS_SEC);
+    mfs_phase_over();
 }
 
 /* Takes bytes at or beyond `from` (a file offset) out of a chunk; the chunk may be gone then. */

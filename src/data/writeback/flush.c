@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/phases.h"
 #include "base/threads/thread.h"
 #include "cluster/placement.h"
 
@@ -45,8 +46,12 @@ void mfs_dirty_fail(struct mfs_dirty *d, int rc)
 
 static void wait_commit_turn(struct mfs_dirty *d)
 {
+    if (!d->committing.any)
+        return;
+    mfs_phase_wait(MFS_PHASE_DATA);
     while (d->committing.any)
         mfs_cond_wait(&d->changed, &d->lock, MFS_SEC);
+    mfs_phase_over();
 }
 
 /* Calls back with d->committing set, to which only this thread and readers have a right. */
@@ -76,7 +81,9 @@ static int call_commit_retrying(struct mfs_dirty *d, const struct mfs_dirty_comm
             return rc;
         }
         pthread_mutex_unlock(&d->lock);
+        mfs_phase_wait(MFS_PHASE_ROOM);
         mfs_clock_sleep(pause);
+        mfs_phase_over();
         pthread_mutex_lock(&d->lock);
         pause = pause * 2 < RETRY_LAST ? pause * 2 : RETRY_LAST;
     }
@@ -325,6 +332,11 @@ static bool any_target(struct mfs_dirty *d, const struct target *t)
     return false;
 }
 
+static bool is_full(const struct mfs_dirty *d)
+{
+    return atomic_load(&d->wb->full_until) > mfs_clock_mono();
+}
+
 static void send_stripes(struct mfs_dirty *d, const struct target *t)
 {
     struct mfs_chunk *batch[MFS_WB_BATCH];
@@ -337,8 +349,10 @@ static void send_stripes(struct mfs_dirty *d, const struct target *t)
         mfs_wb_send(d->wb, batch, n);
         pthread_mutex_lock(&d->lock);
     }
+    mfs_phase_wait(is_full(d) ? MFS_PHASE_ROOM : MFS_PHASE_DATA);
     while (any_target(d, t))
         mfs_cond_wait(&d->changed, &d->lock, MFS_SEC);
+    mfs_phase_over();
 }
 
 /* What failed after the first `before` errors: also when another flush of the same open file that

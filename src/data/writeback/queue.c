@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/phases.h"
 #include "base/threads/thread.h"
 #include "data/stripes/stripes.h"
 
@@ -392,11 +393,14 @@ int mfs_wb_wait_room(struct mfs_dirty *d, size_t need, int64_t until)
     }
     pthread_mutex_lock(&wb->lock);
     wb->waiters++;
+    mfs_phase_begin(atomic_load(&wb->full_until) > now ? MFS_PHASE_ROOM : MFS_PHASE_WINDOW, 0, now);
     if (!has_room(d, need))
         mfs_cond_wait(&wb->room, &wb->lock, 100 * MFS_MSEC);
     wb->waiters--;
     pthread_mutex_unlock(&wb->lock);
-    mfs_metric_observe(wb->metrics, MFS_WB_WINDOW_TIME, 0, mfs_clock_mono() - now);
+    until = mfs_clock_mono();
+    mfs_phase_end(0, until);
+    mfs_metric_observe(wb->metrics, MFS_WB_WINDOW_TIME, 0, until - now);
     return 0;
 }
 

@@ -48,6 +48,9 @@ void mfs_filecache_destroy(struct mfs_filecache *cache);
 bool mfs_filecache_name(struct mfs_filecache *cache, uint64_t parent, const char *name,
                         struct mfs_attr *attr);
 bool mfs_filecache_attr(struct mfs_filecache *cache, uint64_t ino, struct mfs_attr *attr);
+/* One of the names of a file, as it was known last: for people. name has room for MFS_NAME_LEN_MAX
+ * bytes and NUL. */
+bool mfs_filecache_a_name(struct mfs_filecache *cache, uint64_t ino, uint64_t *parent, char *name);
 /* Leased, by an answer to what was asked at mono time `asked`. */
 void mfs_filecache_put(struct mfs_filecache *cache, uint64_t parent, const char *name,
                        const struct mfs_attr *attr, int64_t asked);

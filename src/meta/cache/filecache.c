@@ -167,6 +167,24 @@ bool mfs_filecache_attr(struct mfs_filecache *cache, uint64_t ino, struct mfs_at
     return found;
 }
 
+bool mfs_filecache_a_name(struct mfs_filecache *cache, uint64_t ino, uint64_t *parent, char *name)
+{
+    const struct name *n = NULL;
+    const struct file *f;
+
+    pthread_mutex_lock(&cache->mutex);
+    f = by_ino(cache, ino);
+    if (f)
+        n = f->list;
+    if (n) {
+        memcpy(parent, n->key, sizeof *parent);
+        memcpy(name, n->key + sizeof *parent, n->key_len - sizeof *parent);
+        name[n->key_len - sizeof *parent] = '\0';
+    }
+    pthread_mutex_unlock(&cache->mutex);
+    return n != NULL;
+}
+
 static int64_t *revoked(struct mfs_filecache *cache, uint64_t ino)
 {
     return &cache->revoked[mfs_hash64(&ino, sizeof ino, 0) % REVOKED];

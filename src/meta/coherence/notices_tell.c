@@ -8,6 +8,7 @@
 #include <utlist.h>
 
 #include "base/log.h"
+#include "base/phases.h"
 #include "base/threads/thread.h"
 #include "meta/call.h"
 #include "meta/session/session.h"
@@ -219,8 +220,10 @@ static void wait_answer(struct mfs_notices *n, uint64_t ino, int64_t ns)
 
     pthread_mutex_lock(&n->lock);
     DL_SEARCH_SCALAR(n->list, p, ino, ino);
+    mfs_phase_wait(MFS_PHASE_MOUNTS);
     if (p)
         mfs_cond_wait(&n->answered, &n->lock, ns);
+    mfs_phase_over();
     pthread_mutex_unlock(&n->lock);
 }
 

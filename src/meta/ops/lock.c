@@ -58,10 +58,11 @@ static int read_blocker(const struct mfs_reply *r, struct mfs_lock *lock,
         return -EIO;
     *holder = (struct mfs_lock_holder){.session = mfs_get_be64(session.p),
                                        .owner = mfs_get_be64(owner.p),
+                                       .pid = (uint32_t)mfs_reply_int(mfs_reply_at(r, 3)),
                                        .closing = mfs_reply_int(mfs_reply_at(r, 6)) == 1};
     lock->owner = holder->owner;
     lock->type = mfs_reply_int(mfs_reply_at(r, 2)) == MFS_LOCK_READ ? F_RDLCK : F_WRLCK;
-    lock->pid = (uint32_t)mfs_reply_int(mfs_reply_at(r, 3));
+    lock->pid = holder->pid;
     lock->start = (uint64_t)first;
     lock->end = (uint64_t)last;
     return 0;
@@ -184,10 +185,11 @@ int mfs_meta_setlk(struct mfs_meta *meta, uint64_t ino, const struct mfs_lock *l
     return set(meta, ino, 'P', lock, attr, holder);
 }
 
-int mfs_meta_flock(struct mfs_meta *meta, uint64_t ino, uint64_t owner, int type,
+int mfs_meta_flock(struct mfs_meta *meta, uint64_t ino, uint64_t owner, uint32_t pid, int type,
                    struct mfs_attr *attr, struct mfs_lock_holder *holder)
 {
-    struct mfs_lock whole = {.type = type, .start = 0, .end = INT64_MAX, .owner = owner};
+    struct mfs_lock whole = {
+        .type = type, .start = 0, .end = INT64_MAX, .owner = owner, .pid = pid};
 
     return set(meta, ino, 'F', &whole, attr, holder);
 }

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <sys/random.h>
 
+#include "base/phases.h"
 #include "meta/session/session.h"
 #include "partition/protocol.h"
 
@@ -31,7 +32,9 @@ bool mfs_backoff_wait(const struct mfs_meta *meta, struct mfs_backoff *p)
         wait = WAIT_LAST;
     if (getrandom(&jitter, sizeof jitter, GRND_NONBLOCK) < 0)
         jitter = (uint32_t)now;
+    mfs_phase_wait(MFS_PHASE_MOUNTS);
     mfs_clock_sleep(wait / 2 + (int64_t)(jitter % 1000) * wait / 1000);
+    mfs_phase_over();
     return true;
 }
 
@@ -53,6 +56,8 @@ bool mfs_room_wait(const struct mfs_meta *meta, struct mfs_backoff *p)
     p->n++;
     if (wait > ROOM_LAST)
         wait = ROOM_LAST;
+    mfs_phase_wait(MFS_PHASE_ROOM);
     mfs_clock_sleep(wait < left ? wait : left);
+    mfs_phase_over();
     return true;
 }

@@ -51,7 +51,8 @@ struct mfs_lock_waiter {
     void *arg;
     int64_t end; /* when to give up, INT64_MAX: never */
     atomic_bool cancelled;
-    int64_t next, delay; /* when to try again, ns; guarded by lw->lock once started */
+    int64_t next, delay;         /* when to try again, ns; guarded by lw->lock once started */
+    struct mfs_lock_holder seen; /* likewise: wait.holder as of the last try */
     struct mfs_lock_waiter *prev, *after; /* likewise */
 };
 
@@ -199,6 +200,7 @@ static void try_later(struct mfs_lock_wait *lw, struct mfs_lock_waiter *w)
     if (w->delay > DELAY_MAX)
         w->delay = DELAY_MAX;
     w->next = mfs_clock_mono() + w->delay;
+    w->seen = w->wait.holder;
     DL_APPEND2(lw->list, w, prev, after);
     pthread_mutex_unlock(&lw->lock);
 }
@@ -366,6 +368,16 @@ int mfs_lock_waiter_start(struct mfs_lock_waiter *w)
         return 0;
     free(w);
     return -EINTR;
+}
+
+struct mfs_lock_holder mfs_lock_waiter_holder(struct mfs_lock_waiter *w)
+{
+    struct mfs_lock_holder holder;
+
+    pthread_mutex_lock(&w->lw->lock);
+    holder = w->seen;
+    pthread_mutex_unlock(&w->lw->lock);
+    return holder;
 }
 
 void mfs_lock_waiter_cancel(struct mfs_lock_waiter *w)

@@ -90,7 +90,8 @@ static int take(struct mfs_file *f, const struct mfs_lock *lock, bool flock,
     if (lock->type == F_RDLCK)
         mfs_vnode_flush(v, NULL);
     if (flock) {
-        rc = mfs_meta_flock(v->vfs->meta, v->ino, f->flock_owner, lock->type, attr, holder);
+        rc = mfs_meta_flock(v->vfs->meta, v->ino, f->flock_owner, lock->pid, lock->type, attr,
+                            holder);
         if (rc != -EAGAIN) /* after an error it may be held, too */
             mfs_file_note_flock(f, true);
     } else {

@@ -24,7 +24,7 @@ int mfs_file_unlock(struct mfs_file *f, const struct mfs_lock *lock, bool flock)
     mfs_vnode_flush(v, NULL);
     mfs_meta_settle(meta, v->ino);
     if (flock)
-        rc = mfs_meta_flock(meta, v->ino, f->flock_owner, F_UNLCK, &attr, NULL);
+        rc = mfs_meta_flock(meta, v->ino, f->flock_owner, 0, F_UNLCK, &attr, NULL);
     else
         rc = mfs_meta_setlk(meta, v->ino, lock, &attr, NULL);
     if (flock && rc == 0)
@@ -135,7 +135,7 @@ void mfs_file_unlock_rest(struct mfs_file *f)
     struct mfs_attr attr;
 
     if (mfs_file_may_have_flock(f))
-        mfs_meta_flock(f->node->vfs->meta, f->node->ino, f->flock_owner, F_UNLCK, &attr, NULL);
+        mfs_meta_flock(f->node->vfs->meta, f->node->ino, f->flock_owner, 0, F_UNLCK, &attr, NULL);
     while (unlock_one_of(f)) { /* no other thread uses a handle at its last close */
     }
 }
