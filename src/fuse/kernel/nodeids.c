@@ -268,6 +268,20 @@ bool mfs_nodeids_lease(struct mfs_nodeids *ids, uint64_t nodeid, uint64_t parent
     return kept;
 }
 
+bool mfs_nodeids_name(struct mfs_nodeids *ids, uint64_t nodeid, uint64_t *parent, char *name)
+{
+    const struct mfs_dentry *d;
+
+    pthread_mutex_lock(&ids->lock);
+    d = mfs_dentries_find(ids->leased, mfs_nodeids_ino(nodeid), nodeid);
+    if (d != NULL) {
+        *parent = d->parent;
+        snprintf(name, 256, "%s", d->name);
+    }
+    pthread_mutex_unlock(&ids->lock);
+    return d != NULL;
+}
+
 bool mfs_nodeids_is_leased(struct mfs_nodeids *ids, uint64_t nodeid)
 {
     const struct mfs_dentry *d;

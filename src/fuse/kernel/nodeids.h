@@ -66,6 +66,9 @@ void mfs_nodeids_renamed(struct mfs_nodeids *ids, uint64_t parent, const char *n
  * stale, the nodeid is not held, the directory has too many aliases, or ENOMEM. */
 bool mfs_nodeids_lease(struct mfs_nodeids *ids, uint64_t nodeid, uint64_t parent, const char *name);
 
+/* Where such a dentry is: name[256] in *parent, a nodeid. False: it is not under a lease. */
+bool mfs_nodeids_name(struct mfs_nodeids *ids, uint64_t nodeid, uint64_t *parent, char *name);
+
 bool mfs_nodeids_is_leased(struct mfs_nodeids *ids, uint64_t nodeid); /* and not stale */
 
 /* The inode's nodeids (0: the first few of all inodes') with a dentry that is leased or stale;

@@ -97,7 +97,7 @@ static void look_at(const struct mfs_fuse *m, char *request, size_t len)
         in.opcode = FUSE_CREATE;
         memcpy(request, &in, sizeof in);
     }
-    mfs_request_read(in.unique);
+    mfs_request_read(request, len);
     kills = asks_to_kill(in.opcode, request, len);
     if (in.opcode == FUSE_INIT)
         note_init(m, in.unique, request, len);
@@ -174,6 +174,8 @@ void mfs_device_serve(void *arg, char *buf, size_t len)
     struct mfs_fuse *m = arg;
     struct fuse_buf request = {.mem = buf, .size = len};
 
+    if (m->serve_inside != NULL && m->serve_inside(m, buf, len))
+        return;
     look_at(m, buf, len);
     fuse_session_process_buf(m->se, &request);
     if (fuse_session_exited(m->se)) /* it could not agree with the kernel */
@@ -276,7 +278,7 @@ static ssize_t write_answer(int fd, struct iovec *iov, int count, void *userdata
             init = amend_init(iov, count);
         if (parallel && out->unique != 0) /* else a notice */
             amend_open(iov, count);
-        mfs_request_answer(m->requests, out->unique, out->error);
+        mfs_request_answer(m->requests, iov, count);
         if (m->uring != NULL && mfs_uring_reply(m->uring, iov, count))
             return length_of(iov, count);
     }
@@ -284,6 +286,14 @@ static ssize_t write_answer(int fd, struct iovec *iov, int count, void *userdata
     if (init && n >= 0)
         begin(m);
     return n;
+}
+
+void mfs_device_answer(struct mfs_fuse *m, struct iovec *iov, int count)
+{
+    struct fuse_out_header *out = iov[0].iov_base;
+
+    out->len = (uint32_t)length_of(iov, count);
+    write_answer(fuse_session_fd(m->se), iov, count, m);
 }
 
 void mfs_device_flush(const struct mfs_fuse *m)

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/uio.h>
 
 #include "fuse/mount/session.h"
 #include "fuse/mount/workers.h"
@@ -29,6 +30,10 @@ extern const struct mfs_workers_source mfs_device_source;
  * mfs_fuse. The request is changed. */
 void mfs_device_serve(void *arg, char *request, size_t len);
 bool mfs_device_may_wait(const char *request, size_t len); /* see fuse/kernel/admission.h */
+
+/* An answer of ours, which begins with a struct fuse_out_header whose length is filled in here. To
+ * a request that libfuse has not seen; any thread. */
+void mfs_device_answer(struct mfs_fuse *m, struct iovec *iov, int count);
 
 /* The kernel has the answer that the calling thread has just given, when this returns. To be called
  * where something else is done behind an answer that must not come before it. */

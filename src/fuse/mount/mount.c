@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "client/client.h"
+#include "fuse/inside/inside.h"
 #include "fuse/mount/awake.h"
 #include "fuse/mount/daemon.h"
 #include "fuse/mount/device.h"
@@ -98,16 +99,20 @@ static int start_client(struct mfs_fuse *m, struct mfs_err *err)
 /* What this kernel has been told, and is asking. */
 static int start_kernel(struct mfs_fuse *m, struct mfs_err *err)
 {
+    const struct mfs_mount_options *o = &m->config->options;
+    const struct mfs_inside_opts inside = {
+        .path = m->config->path, .files = !o->no_stats, .slow = o->slow};
+
     m->replied = mfs_replied_create();
     m->nodeids = mfs_nodeids_create();
     m->retries = mfs_retries_create(m->vfs);
     m->lookup_attrs = mfs_lookup_attrs_create();
     m->recalls = mfs_recalls_create();
-    m->admission = mfs_admission_create(admitted_at_once(&m->config->options));
+    m->admission = mfs_admission_create(admitted_at_once(o));
     if (m->replied == NULL || m->nodeids == NULL || m->retries == NULL || m->lookup_attrs == NULL ||
         m->recalls == NULL || m->admission == NULL)
         return mfs_err_set(err, -ENOMEM, "out of memory");
-    return 0;
+    return mfs_inside_create(m, &inside) < 0 ? mfs_err_set(err, -ENOMEM, "out of memory") : 0;
 }
 
 /* libfuse tells the reason to the log alone. The usual one is worth more. */
@@ -249,6 +254,7 @@ static void end_session(struct mfs_fuse *m)
 {
     bool later;
 
+    mfs_inside_stop(m);
     if (m->client != NULL)
         mfs_client_stop_waiting(m->client);
     if (m->notify != NULL)
@@ -277,6 +283,7 @@ static void tear_down(struct mfs_fuse *m)
     mfs_retries_destroy(m->retries);
     mfs_client_destroy(m->client);
     mfs_uring_destroy(m->uring);
+    mfs_inside_destroy(m);
     mfs_admission_destroy(m->admission);
     mfs_recalls_destroy(m->recalls);
     mfs_lookup_attrs_destroy(m->lookup_attrs);

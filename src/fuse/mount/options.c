@@ -36,6 +36,11 @@ static const struct mfs_conf_option options[] = {
      "seconds that a partition may take to answer"},
     {"full_wait", MFS_CONF_UINT, "N", "60", 0, 86400,
      "seconds that a writer waits for memory while nodes can still come"},
+    {"slow", MFS_CONF_REAL, "SECONDS", "1", 0, 86400,
+     "a request that takes so long is logged (0: none)"},
+    {"stats", MFS_CONF_FLAG, NULL, "yes", 0, 0,
+     "there are files about the mount in .memefs (default)"},
+    {"nostats", MFS_CONF_ALIAS, "stats=no", NULL, 0, 0, "there are not"},
     {"log_level", MFS_CONF_CHOICE, "error|warn|info|debug", "info", 0, 0, "how much to log"},
     {"log_format", MFS_CONF_CHOICE, MFS_LOG_FORMATS, "text", 0, 0,
      "lines of the log: for people, or a JSON object each"},
@@ -72,6 +77,8 @@ static void take_values(struct mfs_mount_options *o, const struct mfs_conf *c)
     o->read_window = (size_t)mfs_conf_uint(c, "read_window");
     o->io_timeout = (uint32_t)mfs_conf_uint(c, "io_timeout");
     o->full_wait = (uint32_t)mfs_conf_uint(c, "full_wait");
+    o->slow = (int64_t)(mfs_conf_real(c, "slow") * 1e9);
+    o->no_stats = !mfs_conf_flag(c, "stats");
     mfs_log_level_parse(mfs_conf_str(c, "log_level"), &o->log_level);
     o->log_format = strcmp(mfs_conf_str(c, "log_format"), "json") == 0 ? "json" : "text";
 }

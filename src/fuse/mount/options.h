@@ -26,6 +26,8 @@ struct mfs_mount_options {
     size_t read_window;         /* bytes read ahead, all files; 0: likewise */
     uint32_t io_timeout;        /* s that a partition may take to answer */
     uint32_t full_wait;         /* s to wait for memory while the deployment can grow */
+    bool no_stats;              /* no files about the mount: fuse/inside/inside.h */
+    int64_t slow;               /* ns: a request that takes so long is logged; 0: none is */
     enum mfs_log_level log_level;
     const char *log_format; /* of MFS_LOG_FORMATS; static */
     struct mfs_buf kernel; /* ",ro,suid…": for the kernel, as given; libfuse begins with nosuid and

@@ -1,6 +1,13 @@
+/* One process has one mount, so what is under way is in lists of this file: of threads, each of
+ * which serves one request at a time, and of requests that no thread serves. */
 #include "fuse/mount/request_metrics.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <linux/fuse.h>
+#include <utlist.h>
 
 #include "base/clock.h"
 
@@ -49,27 +56,104 @@ static const struct mfs_metric metrics[MFS_FUSE_METRICS] = {
                           .kind = MFS_METRIC_COUNTER},
 };
 
-static _Thread_local struct mfs_request serving;
+/* A thread that serves requests. The lock guards `r`, but for what is atomic: others look at it,
+ * the thread itself changes it. */
+struct server {
+    pthread_mutex_t lock;
+    struct mfs_request r;
+    struct server *prev, *next;
+};
+
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the next three; first */
+static struct server *servers;
+static struct mfs_request *detached;
+static bool stopped;
+
+static const struct mfs_request_watch *watch; /* set before the first request */
+
+static pthread_key_t key;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static _Thread_local struct server *self;
 
 int mfs_request_metrics_create(struct mfs_metric_set **set, struct mfs_metrics *registry)
 {
     return mfs_metric_set_create(set, registry, metrics, MFS_FUSE_METRICS);
 }
 
-void mfs_request_read(uint64_t unique)
+const char *mfs_request_name(enum mfs_fuse_op op)
 {
-    serving = (struct mfs_request){.unique = unique};
+    return operations[op];
+}
+
+static void thread_ends(void *arg)
+{
+    struct server *s = arg;
+
+    pthread_mutex_lock(&list_lock);
+    DL_DELETE(servers, s);
+    pthread_mutex_unlock(&list_lock);
+    mfs_phases_to(NULL);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+static void make_key(void)
+{
+    pthread_key_create(&key, thread_ends);
+}
+
+/* NULL: no memory. Then what the thread serves is not counted. */
+static struct server *new_server(void)
+{
+    struct server *s = calloc(1, sizeof *s);
+
+    if (s == NULL)
+        return NULL;
+    pthread_once(&once, make_key);
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_setspecific(key, s);
+    mfs_phases_to(&s->r.phases);
+    pthread_mutex_lock(&list_lock);
+    DL_APPEND(servers, s);
+    pthread_mutex_unlock(&list_lock);
+    return s;
+}
+
+void mfs_request_read(const char *raw, size_t len)
+{
+    struct fuse_in_header in;
+
+    if (self == NULL)
+        self = new_server();
+    if (self == NULL)
+        return;
+    memcpy(&in, raw, sizeof in);
+    pthread_mutex_lock(&self->lock);
+    self->r.unique = in.unique;
+    self->r.since = 0;
+    self->r.opcode = in.opcode;
+    self->r.pid = in.pid;
+    self->r.uid = in.uid;
+    self->r.nodeid = in.nodeid;
+    self->r.raw = raw;
+    self->r.len = len;
+    mfs_phases_clear(&self->r.phases);
+    pthread_mutex_unlock(&self->lock);
 }
 
 void mfs_request_begin(enum mfs_fuse_op op)
 {
-    serving.op = op;
-    serving.since = mfs_clock_mono();
+    if (self == NULL)
+        return;
+    pthread_mutex_lock(&self->lock);
+    self->r.op = op;
+    self->r.since = mfs_clock_mono();
+    pthread_mutex_unlock(&self->lock);
 }
 
 int64_t mfs_request_since(void)
 {
-    return serving.since;
+    return self != NULL ? self->r.since : 0;
 }
 
 static unsigned error_series(enum mfs_fuse_op op, int error)
@@ -79,27 +163,126 @@ static unsigned error_series(enum mfs_fuse_op op, int error)
     return op * ERROR_COUNT + (known ? error_of[error] : ERROR_OTHER);
 }
 
-void mfs_request_end(struct mfs_metric_set *set, const struct mfs_request *r, int error)
+/* `answer`: NULL when it is not known. */
+static void count(struct mfs_metric_set *set, struct mfs_request *r, int error,
+                  const struct iovec *answer, int n)
 {
+    int64_t now;
+
     if (r->since == 0)
         return;
-    mfs_metric_observe(set, MFS_FUSE_DURATION, r->op, mfs_clock_mono() - r->since);
+    now = mfs_clock_mono();
+    mfs_metric_observe(set, MFS_FUSE_DURATION, r->op, now - r->since);
     if (error < 0)
         mfs_metric_add(set, MFS_FUSE_ERRORS, error_series(r->op, -error), 1);
+    if (watch != NULL && watch->wants(watch->arg, now - r->since))
+        watch->ended(watch->arg, r, now, error, answer, n);
 }
 
-void mfs_request_answer(struct mfs_metric_set *set, uint64_t unique, int error)
+static void forget(struct server *s)
 {
-    if (unique == 0 || serving.unique != unique)
+    pthread_mutex_lock(&s->lock);
+    s->r.unique = 0;
+    s->r.raw = NULL;
+    pthread_mutex_unlock(&s->lock);
+}
+
+void mfs_request_answer(struct mfs_metric_set *set, const struct iovec *iov, int n)
+{
+    const struct fuse_out_header *out = iov[0].iov_base;
+
+    if (out->unique == 0 || self == NULL || self->r.unique != out->unique)
         return;
-    mfs_request_end(set, &serving, error);
-    serving.unique = 0;
+    count(set, &self->r, out->error, iov, n);
+    forget(self);
 }
 
-struct mfs_request mfs_request_detach(void)
+void mfs_request_extent(struct mfs_request *r)
 {
-    struct mfs_request r = serving;
+    struct fuse_write_in w; /* begins as fuse_read_in does */
 
-    serving.unique = 0;
-    return r;
+    if (r->raw == NULL || r->len < sizeof(struct fuse_in_header) + sizeof w ||
+        (r->opcode != FUSE_READ && r->opcode != FUSE_WRITE))
+        return;
+    memcpy(&w, r->raw + sizeof(struct fuse_in_header), sizeof w);
+    r->offset = w.offset;
+    r->bytes = w.size;
+}
+
+void mfs_request_detach(struct mfs_request *to)
+{
+    memset(to, 0, sizeof *to);
+    if (self == NULL)
+        return;
+    *to = self->r;
+    mfs_request_extent(to);
+    to->raw = NULL;
+    forget(self);
+    pthread_mutex_lock(&list_lock);
+    DL_APPEND(detached, to);
+    pthread_mutex_unlock(&list_lock);
+}
+
+void mfs_request_join(struct mfs_request *r)
+{
+    if (self == NULL)
+        return;
+    pthread_mutex_lock(&list_lock);
+    r->phases = self->r.phases;
+    pthread_mutex_unlock(&list_lock);
+}
+
+void mfs_request_waits(struct mfs_request *r, struct mfs_lock_waiter *waiter)
+{
+    pthread_mutex_lock(&list_lock);
+    r->waiter = waiter;
+    atomic_store(&r->phases.since, mfs_clock_mono());
+    atomic_store(&r->phases.waits, MFS_PHASE_LOCK + 1);
+    pthread_mutex_unlock(&list_lock);
+}
+
+void mfs_request_end(struct mfs_metric_set *set, struct mfs_request *r, int error)
+{
+    if (atomic_load(&r->phases.waits) == MFS_PHASE_LOCK + 1)
+        r->phases.ns[MFS_PHASE_LOCK] += mfs_clock_mono() - atomic_load(&r->phases.since);
+    if (r->next != NULL || r->prev != NULL) {
+        pthread_mutex_lock(&list_lock);
+        DL_DELETE(detached, r);
+        pthread_mutex_unlock(&list_lock);
+    }
+    atomic_store(&r->phases.waits, 0);
+    count(set, r, error, NULL, 0);
+}
+
+void mfs_request_each(void (*each)(void *arg, const struct mfs_request *r), void *arg)
+{
+    struct mfs_request *r;
+    struct server *s;
+
+    pthread_mutex_lock(&list_lock);
+    DL_FOREACH(servers, s)
+    {
+        if (s == self || stopped)
+            continue;
+        pthread_mutex_lock(&s->lock);
+        if (s->r.unique != 0 && s->r.since != 0)
+            each(arg, &s->r);
+        pthread_mutex_unlock(&s->lock);
+    }
+    DL_FOREACH(detached, r)
+    if (r->since != 0 && !stopped)
+        each(arg, r);
+    pthread_mutex_unlock(&list_lock);
+}
+
+void mfs_requests_watch(const struct mfs_request_watch *w)
+{
+    watch = w;
+}
+
+void mfs_requests_stop(void)
+{
+    pthread_mutex_lock(&list_lock);
+    stopped = true;
+    pthread_mutex_unlock(&list_lock);
 }

@@ -1,16 +1,24 @@
-/* How long requests take and how they end, and the mount's other figures.
+/* Requests: which are under way, how long they take and how they end; and the mount's other
+ * figures.
  *
  * A request is counted when it is answered, just before the answer goes to the kernel: a program
  * that has its result finds it counted. The thread that serves a request notes it (_begin); the
  * answer that the same thread writes ends it (_answer). For one that another thread will answer the
- * serving thread takes it along (_detach), and the other one says when it does (_end). */
+ * serving thread takes it along (_detach), and the other one says when it does (_end). Whoever
+ * wants to see what is under way goes through all of them (_each). */
 #ifndef MFS_FUSE_MOUNT_REQUEST_METRICS_H
 #define MFS_FUSE_MOUNT_REQUEST_METRICS_H
 
+#include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 #include "base/metrics.h"
+#include "base/phases.h"
+
+struct mfs_lock_waiter;
 
 enum mfs_fuse_op {
 #define OP(name, NAME, opcode, waits) MFS_OP_##NAME,
@@ -31,22 +39,56 @@ enum mfs_fuse_metric {
 struct mfs_request {
     uint64_t unique; /* the kernel's number; 0: none */
     enum mfs_fuse_op op;
-    int64_t since; /* mono */
+    int64_t since; /* mono; 0: not yet */
+    uint32_t opcode, pid, uid;
+    uint64_t nodeid;
+    const char *raw; /* as it came, while the thread that it came to serves it; else NULL */
+    size_t len;
+    uint64_t offset, bytes; /* of READ and WRITE */
+    struct mfs_phases phases;
+    struct mfs_lock_waiter *waiter;  /* of one that waits for a lock */
+    struct mfs_request *prev, *next; /* of the detached ones */
 };
 
-int mfs_request_metrics_create(struct mfs_metric_set **set, struct mfs_metrics *registry);
+/* Who wants to know of requests when they end. */
+struct mfs_request_watch {
+    bool (*wants)(void *arg, int64_t took); /* of one that took so many ns? Quick */
+    /* It is so: by the thread that answers. *answer is that, NULL when it is not known. */
+    void (*ended)(void *arg, const struct mfs_request *r, int64_t now, int error,
+                  const struct iovec *answer, int n);
+    void *arg;
+};
 
-/* The calling thread has read the request of that number … */
-void mfs_request_read(uint64_t unique);
+/* Before the first request, or when there are no more. *w must stay; NULL: nobody. */
+void mfs_requests_watch(const struct mfs_request_watch *w);
+
+int mfs_request_metrics_create(struct mfs_metric_set **set, struct mfs_metrics *registry);
+const char *mfs_request_name(enum mfs_fuse_op op);
+
+/* The calling thread has read a request, which stays where it is until that is answered … */
+void mfs_request_read(const char *raw, size_t len);
 /* … and begins to serve it, as this operation. */
 void mfs_request_begin(enum mfs_fuse_op op);
-/* Has the calling thread's answer to a request counted, if it is that which it serves. `error` is
- * the answer's: 0 or -errno. */
-void mfs_request_answer(struct mfs_metric_set *set, uint64_t unique, int error);
+/* Has the calling thread's answer counted, if it is that to the request that it serves. */
+void mfs_request_answer(struct mfs_metric_set *set, const struct iovec *iov, int count);
 
 int64_t mfs_request_since(void); /* when that which the calling thread serves began, mono */
 
-struct mfs_request mfs_request_detach(void); /* the calling thread's answer does not count it */
-void mfs_request_end(struct mfs_metric_set *set, const struct mfs_request *r, int error);
+/* Fills in offset and bytes from the raw request. */
+void mfs_request_extent(struct mfs_request *r);
+
+/* The calling thread's answer does not count the request; *to, which stays until mfs_request_end,
+ * has it from now on. */
+void mfs_request_detach(struct mfs_request *to);
+/* What the thread has waited for since is the request's, too. */
+void mfs_request_join(struct mfs_request *r);
+/* From now on it waits for a lock. The waiter must stay until the end. */
+void mfs_request_waits(struct mfs_request *r, struct mfs_lock_waiter *waiter);
+void mfs_request_end(struct mfs_metric_set *set, struct mfs_request *r, int error);
+
+/* Calls `each` for every request under way, which can't end meanwhile: not to be called from one's
+ * own, nor for long. */
+void mfs_request_each(void (*each)(void *arg, const struct mfs_request *r), void *arg);
+void mfs_requests_stop(void); /* from now on for none: waiters may go before their requests end */
 
 #endif

@@ -22,6 +22,7 @@
 #include "vfs/vfs.h"
 
 struct mfs_client;
+struct mfs_inside;
 struct mfs_mount_config;
 struct mfs_uring;
 struct mfs_recaller;
@@ -44,6 +45,8 @@ struct mfs_fuse {
     struct mfs_admission *admission;
     struct fuse_session *se;
     struct mfs_workers *workers;
+    struct mfs_inside *inside; /* .memefs, and what is slow: fuse/inside/inside.h */
+    bool (*serve_inside)(struct mfs_fuse *m, const char *raw, size_t len); /* true: it was its */
     struct mfs_uring *uring;           /* NULL: requests come by /dev/fuse alone */
     struct mfs_capacity_shares shares; /* of the memory that it may take */
     double timeout;                    /* of names and attributes, s */

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/threads/thread.h"
 #include "client/client.h"
+#include "fuse/inside/inside.h"
 #include "fuse/mount/daemon.h"
 #include "fuse/mount/mount.h"
 #include "fuse/mount/mountpoint.h"
@@ -116,6 +117,7 @@ static void *run(void *arg)
     while (!atomic_load(&s->stop)) {
         int signo = next_signal();
 
+        mfs_inside_tick(s->m);
         if (signo == SIGUSR1)
             mfs_metrics_log(s->m->metrics);
         else if (signo == SIGHUP)

@@ -243,7 +243,10 @@ static void reply_direct(struct mfs_fuse *m, fuse_req_t req, fuse_ino_t ino, siz
         fuse_reply_err(req, ENOMEM);
         return;
     }
-    *o = (struct direct_write){req, file, n, mfs_request_detach()};
+    o->req = req;
+    o->file = file;
+    o->n = n;
+    mfs_request_detach(&o->timing);
     mfs_notify_drop(m->writes, ino, &drop, answer_direct_write, o);
 }
 

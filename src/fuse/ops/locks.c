@@ -47,6 +47,7 @@ static void wait_for(struct pending *p, struct mfs_file *file, const struct mfs_
         p->waiter = w;
         fuse_req_interrupt_func(p->req, interrupted, w);
     }
+    mfs_request_waits(&p->timing, w);
     if (mfs_lock_waiter_start(w) < 0)
         answer(p, -EINTR);
 }
@@ -62,8 +63,10 @@ static void set_lock(fuse_req_t req, struct fuse_file_info *fi, const struct mfs
         return;
     }
     p->req = req;
-    p->timing = mfs_request_detach();
+    mfs_request_detach(&p->timing);
     rc = mfs_vfs_setlk(mfs_op_file(fi), lock, flock, answer, p);
+    if (rc != -EINPROGRESS)
+        mfs_request_join(&p->timing);
     if (rc == -EBUSY || (rc == -EAGAIN && sleep))
         wait_for(p, mfs_op_file(fi), lock, flock, sleep);
     else if (rc != -EINPROGRESS)
@@ -110,7 +113,10 @@ void mfs_op_setlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, str
 
 void mfs_op_flock(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, int op)
 {
-    struct mfs_lock lock = {.owner = fi->lock_owner, .start = 0, .end = INT64_MAX};
+    struct mfs_lock lock = {.owner = fi->lock_owner,
+                            .start = 0,
+                            .end = INT64_MAX,
+                            .pid = (uint32_t)fuse_req_ctx(req)->pid};
     int kind = op & (LOCK_SH | LOCK_EX | LOCK_UN);
 
     mfs_op_begin(req, MFS_OP_FLOCK);

@@ -35,7 +35,7 @@ struct mfs_fuse *mfs_op_count(fuse_req_t req, enum mfs_fuse_op op)
     return m;
 }
 
-void mfs_op_answer_detached(fuse_req_t req, const struct mfs_request *timing, int rc)
+void mfs_op_answer_detached(fuse_req_t req, struct mfs_request *timing, int rc)
 {
     struct mfs_fuse *m = fuse_req_userdata(req);
 

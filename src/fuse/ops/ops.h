@@ -16,7 +16,7 @@ struct mfs_fuse *mfs_op_begin(fuse_req_t req, enum mfs_fuse_op op);
 struct mfs_fuse *mfs_op_count(fuse_req_t req, enum mfs_fuse_op op); /* only counts */
 /* Has a request counted that is about to be answered by another thread than that which served it.
  */
-void mfs_op_answer_detached(fuse_req_t req, const struct mfs_request *timing, int rc);
+void mfs_op_answer_detached(fuse_req_t req, struct mfs_request *timing, int rc);
 
 /* rc 0 replies with the attributes, else with the error. `name` in `parent` is where they were
  * found, `shown` what mfs_op_shows has said of them.

@@ -120,7 +120,7 @@ static bool serve(struct mfs_uring *u, struct mfs_uring_entry *e)
     u->source.serve(u->source.arg, e->request, e->length);
     mfs_uring_served = NULL;
     answered = atomic_exchange(&e->state, MFS_URING_LEFT) == MFS_URING_ANSWERED;
-    if (!answered && in.opcode == FUSE_SETLKW) {
+    if (!answered && (in.opcode == FUSE_SETLKW || in.opcode == FUSE_READ)) {
         mfs_interrupts_watch(u->interrupts, in.unique, in.pid);
         mfs_uring_tell_dispatcher(u);
     }
