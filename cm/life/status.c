@@ -131,8 +131,10 @@ static void put_name(const struct mfs_cm_state *st, uint32_t id, char *out, size
 }
 
 /* Where each partition is, and its replica. */
-static int put_places(const struct mfs_cm_state *st, struct mfs_status *s)
+static int put_places(const struct mfs_cm *cm, struct mfs_status *s)
 {
+    const struct mfs_cm_state *st = &cm->state;
+
     s->place = calloc(st->nparts, sizeof *s->place);
     if (!s->place)
         return -ENOMEM;
@@ -141,6 +143,7 @@ static int put_places(const struct mfs_cm_state *st, struct mfs_status *s)
         struct mfs_status_place *p = &s->place[i];
 
         p->partition = i;
+        p->bytes = cm->part_bytes[i];
         put_name(st, st->part[i].node, p->node, sizeof p->node);
         if (mfs_replicas_ready(st, i))
             put_name(st, st->part[i].replica_node, p->replica, sizeof p->replica);
@@ -177,7 +180,7 @@ int mfs_status_make(const struct mfs_cm *cm, struct mfs_status *s)
     memcpy(s->weights, st->weights, sizeof s->weights);
     mfs_text_copy(s->state, sizeof s->state, deployment_state(cm));
     put_checkpoint(st, s);
-    if (!put_shares(cm, s) && !put_places(st, s) && !mfs_migrate_status(cm, s))
+    if (!put_shares(cm, s) && !put_places(cm, s) && !mfs_migrate_status(cm, s))
         return 0;
     mfs_schema_clear(&mfs_status_schema, s);
     return -ENOMEM;

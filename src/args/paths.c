@@ -3,6 +3,7 @@
  * length at most, so that a directory that is not too long leaves room for all, sockets too. */
 #include "args/paths.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -83,35 +84,72 @@ static bool is_in(const char *base, const char *name, char dir[PATH_MAX])
            !mfs_text_format(secret, sizeof secret, "%s/secret", dir) && !access(secret, F_OK);
 }
 
-/* Of another user than root: where it is, else the first place that there is. Programs of one user
- * may have different environments (a session, a batch job), and are to find the same. */
-static int choose_for_user(const char *name, char out[PATH_MAX])
+/* The directories that a deployment's may be in by default, the best one first; "" behind the last.
+ */
+static void find_places(char places[4][PATH_MAX / 2])
 {
-    char places[3][PATH_MAX / 2] = {""};
-    const char *runtime = getenv("XDG_RUNTIME_DIR"), *best = places[2];
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    char dir[64];
+    size_t n = 0;
 
-    if (runtime && runtime[0] == '/' && is_ours(runtime))
-        mfs_text_format(places[0], sizeof places[0], "%s/memefs", runtime);
-    mfs_text_format(places[1], sizeof places[1], "/run/user/%u", geteuid());
-    if (is_ours(places[1]))
-        mfs_text_format(places[1], sizeof places[1], "/run/user/%u/memefs", geteuid());
-    else
-        places[1][0] = '\0';
-    mfs_text_format(places[2], sizeof places[2], MFS_STATE_DIR_USER "-%u", geteuid());
-    for (size_t i = sizeof places / sizeof *places; i-- > 0;) {
-        if (places[i][0] && is_in(places[i], name, out))
-            return 0;
-        if (places[i][0])
-            best = places[i];
+    memset(places, 0, 4 * sizeof places[0]);
+    if (!geteuid()) {
+        mfs_text_copy(places[0], sizeof places[0], MFS_STATE_DIR_ROOT);
+        return;
     }
-    return mfs_text_format(out, PATH_MAX, "%s/%s", best, name);
+    if (runtime && runtime[0] == '/' && is_ours(runtime) &&
+        !mfs_text_format(places[n], sizeof places[n], "%s/memefs", runtime))
+        n++;
+    snprintf(dir, sizeof dir, "/run/user/%u", geteuid());
+    if (is_ours(dir))
+        mfs_text_format(places[n++], sizeof places[0], "%s/memefs", dir);
+    mfs_text_format(places[n], sizeof places[0], MFS_STATE_DIR_USER "-%u", geteuid());
 }
 
+/* Where it is, else in the first place that there is. Programs of one user may have different
+ * environments (a session, a batch job), and are to find the same. */
 static int choose_default(const char *name, char out[PATH_MAX])
 {
-    if (geteuid())
-        return choose_for_user(name, out);
-    return mfs_text_format(out, PATH_MAX, "%s/%s", MFS_STATE_DIR_ROOT, name);
+    char places[4][PATH_MAX / 2];
+
+    find_places(places);
+    for (size_t i = 0; places[i][0]; i++)
+        if (is_in(places[i], name, out))
+            return 0;
+    return mfs_text_format(out, PATH_MAX, "%s/%s", places[0], name);
+}
+
+/* All that is in one place. */
+static int each_in(const char *place, int (*each)(void *arg, struct mfs_paths *p), void *arg)
+{
+    DIR *d = opendir(place);
+    struct mfs_paths p = {0};
+    struct dirent *entry;
+    int rc = 0;
+
+    while (d && !rc && (entry = readdir(d))) {
+        if (check_name(entry->d_name, NULL) ||
+            mfs_text_format(p.dir, sizeof p.dir, "%s/%s", place, entry->d_name))
+            continue;
+        mfs_text_copy(p.name, sizeof p.name, entry->d_name);
+        if (is_ours(p.dir) && !fill(&p))
+            rc = each(arg, &p);
+    }
+    if (d)
+        closedir(d);
+    return rc;
+}
+
+int mfs_paths_each(int (*each)(void *arg, struct mfs_paths *p), void *arg)
+{
+    char places[4][PATH_MAX / 2];
+    int rc = 0;
+
+    find_places(places);
+    for (size_t i = 0; places[i][0] && !rc; i++)
+        if (!i || strcmp(places[i], places[i - 1]) != 0)
+            rc = each_in(places[i], each, arg);
+    return rc;
 }
 
 int mfs_paths_init(struct mfs_paths *p, const struct mfs_conf *conf, struct mfs_err *err)

@@ -30,6 +30,11 @@ struct mfs_paths {
  * /dev/shm/memefs-UID/NAME. */
 int mfs_paths_init(struct mfs_paths *p, const struct mfs_conf *conf, struct mfs_err *err);
 
+/* The paths of each deployment of this user in the places that are its default, in no order: of
+ * directories of theirs, by their names, whatever is in them. Stops at the first return that is not
+ * 0, and returns it. */
+int mfs_paths_each(int (*each)(void *arg, struct mfs_paths *p), void *arg);
+
 /* Opens the directory if only its user and root have a hand in it (base/trusted_dir.h, whose flags
  * these are); all paths are without symbolic links from then on, also with -ENOENT. A descriptor to
  * close, or a negative errno with the reason. */

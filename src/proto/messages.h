@@ -504,11 +504,12 @@ struct mfs_status_node {
                                      is the newest, or there are no copies */
 };
 
-/* Where a partition is, in a deployment with replicas. */
+/* Where a partition is. */
 struct mfs_status_place {
     uint32_t partition;
     char node[MFS_NAME_MAX];    /* that serves it */
     char replica[MFS_NAME_MAX]; /* whose process may take over at once; "": none may */
+    uint64_t bytes;             /* that it holds */
 };
 
 struct mfs_status {
@@ -527,7 +528,7 @@ struct mfs_status {
     uint32_t replicas;           /* that each partition is to have */
     uint32_t unprotected;        /* partitions that have none just now */
     uint32_t nplaces;
-    struct mfs_status_place *place; /* of each partition, in order; none without replicas */
+    struct mfs_status_place *place; /* of each partition, in order */
     uint32_t nnodes;
     struct mfs_status_node *node;
     uint32_t nmoves;
@@ -556,7 +557,10 @@ struct mfs_message {
 };
 
 extern const struct mfs_message mfs_messages[MFS_MSG_COUNT];
-extern const struct mfs_schema mfs_status_schema;       /* also for cm status --json */
+extern const struct mfs_schema mfs_status_schema;      /* also for cm status --json */
+extern const struct mfs_schema mfs_status_node_schema; /* and cm describe --json */
+extern const struct mfs_schema mfs_status_move_schema;
+extern const struct mfs_schema mfs_status_place_schema;
 extern const struct mfs_schema mfs_scale_report_schema; /* also for cm scale --json */
 extern const struct mfs_schema mfs_image_part_schema;   /* also for manifests */
 extern const struct mfs_schema mfs_checkpoint_schema;

@@ -3,7 +3,7 @@
 
 #define FIELDS (const struct mfs_field[])
 
-static const struct mfs_schema status_node_schema = {
+const struct mfs_schema mfs_status_node_schema = {
     "node", sizeof(struct mfs_status_node),
     FIELDS{
         {.name = "id", MFS_FIELD(U32, struct mfs_status_node, id)},
@@ -27,7 +27,7 @@ static const struct mfs_schema status_node_schema = {
         {.name = "copy_behind_ms", MFS_FIELD(U64, struct mfs_status_node, copy_behind_ms)},
         {0}}};
 
-static const struct mfs_schema status_move_schema = {
+const struct mfs_schema mfs_status_move_schema = {
     "move", sizeof(struct mfs_status_move),
     FIELDS{
         {.name = "partition", .required = true, MFS_FIELD(U32, struct mfs_status_move, partition)},
@@ -38,37 +38,39 @@ static const struct mfs_schema status_move_schema = {
         {.name = "bytes_total", MFS_FIELD(U64, struct mfs_status_move, bytes_total)},
         {0}}};
 
-static const struct mfs_schema status_place_schema = {
+const struct mfs_schema mfs_status_place_schema = {
     "place", sizeof(struct mfs_status_place),
     FIELDS{
         {.name = "partition", .required = true, MFS_FIELD(U32, struct mfs_status_place, partition)},
         {.name = "node", .required = true, MFS_FIELD(STR, struct mfs_status_place, node)},
         {.name = "replica", MFS_FIELD(STR, struct mfs_status_place, replica)},
+        {.name = "bytes", MFS_FIELD(U64, struct mfs_status_place, bytes)},
         {0}}};
 
 const struct mfs_schema mfs_status_schema = {
     "status", sizeof(struct mfs_status),
-    FIELDS{{.name = "name", .required = true, MFS_FIELD(STR, struct mfs_status, name)},
-           {.name = "state", .required = true, MFS_FIELD(STR, struct mfs_status, state)},
-           {.name = "epoch", MFS_FIELD(U64, struct mfs_status, epoch)},
-           {.name = "term", MFS_FIELD(U64, struct mfs_status, term)},
-           {.name = "will_lose", MFS_FIELD(U64, struct mfs_status, will_lose)},
-           {.name = "partitions", MFS_FIELD(U32, struct mfs_status, partitions)},
-           {.name = "beta", MFS_FIELD(F64, struct mfs_status, beta)},
-           {.name = "policy", MFS_FIELD(STR, struct mfs_status, policy)},
-           {.name = "migration", MFS_FIELD(STR, struct mfs_status, migration)},
-           {.name = "weights", MFS_FIELD(STR, struct mfs_status, weights)},
-           {.name = "by_bandwidth", MFS_FIELD(BOOL, struct mfs_status, by_bandwidth)},
-           {.name = "utilization", MFS_FIELD(F64, struct mfs_status, utilization)},
-           {.name = "replicas", MFS_FIELD(U32, struct mfs_status, replicas)},
-           {.name = "unprotected", MFS_FIELD(U32, struct mfs_status, unprotected)},
-           {.name = "nodes", MFS_FIELD_LIST(struct mfs_status, node, nnodes, &status_node_schema)},
-           {.name = "placement",
-            MFS_FIELD_LIST(struct mfs_status, place, nplaces, &status_place_schema)},
-           {.name = "moves", MFS_FIELD_LIST(struct mfs_status, move, nmoves, &status_move_schema)},
-           {.name = "checkpoint_dir", MFS_FIELD(STR, struct mfs_status, checkpoint_dir)},
-           {.name = "checkpoint_time", MFS_FIELD(STR, struct mfs_status, checkpoint_time)},
-           {0}}};
+    FIELDS{
+        {.name = "name", .required = true, MFS_FIELD(STR, struct mfs_status, name)},
+        {.name = "state", .required = true, MFS_FIELD(STR, struct mfs_status, state)},
+        {.name = "epoch", MFS_FIELD(U64, struct mfs_status, epoch)},
+        {.name = "term", MFS_FIELD(U64, struct mfs_status, term)},
+        {.name = "will_lose", MFS_FIELD(U64, struct mfs_status, will_lose)},
+        {.name = "partitions", MFS_FIELD(U32, struct mfs_status, partitions)},
+        {.name = "beta", MFS_FIELD(F64, struct mfs_status, beta)},
+        {.name = "policy", MFS_FIELD(STR, struct mfs_status, policy)},
+        {.name = "migration", MFS_FIELD(STR, struct mfs_status, migration)},
+        {.name = "weights", MFS_FIELD(STR, struct mfs_status, weights)},
+        {.name = "by_bandwidth", MFS_FIELD(BOOL, struct mfs_status, by_bandwidth)},
+        {.name = "utilization", MFS_FIELD(F64, struct mfs_status, utilization)},
+        {.name = "replicas", MFS_FIELD(U32, struct mfs_status, replicas)},
+        {.name = "unprotected", MFS_FIELD(U32, struct mfs_status, unprotected)},
+        {.name = "nodes", MFS_FIELD_LIST(struct mfs_status, node, nnodes, &mfs_status_node_schema)},
+        {.name = "placement",
+         MFS_FIELD_LIST(struct mfs_status, place, nplaces, &mfs_status_place_schema)},
+        {.name = "moves", MFS_FIELD_LIST(struct mfs_status, move, nmoves, &mfs_status_move_schema)},
+        {.name = "checkpoint_dir", MFS_FIELD(STR, struct mfs_status, checkpoint_dir)},
+        {.name = "checkpoint_time", MFS_FIELD(STR, struct mfs_status, checkpoint_time)},
+        {0}}};
 
 static const struct mfs_schema scale_move_schema = {
     "move", sizeof(struct mfs_scale_move),

@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# What an operator is shown: cm status --watch through cm's death, cm describe, and cm list, which touches nothing.
+# ctest: timeout=90
+# shellcheck source=tests/support/harness.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
+need jq
+
+# Below the default place, as list looks there; it is this test's own.
+mkdir -p /run/memefs
+mount -t tmpfs none /run/memefs
+STATE=/run/memefs/$NAME
+deployment_start 2 --replicas 1 --partitions 4
+
+say "describe"
+cm_ describe node-1 >"$T/text"
+grep -q '^Node: *node-1$' "$T/text" || fail "$(cat "$T/text")"
+grep -qE '^Serves: +[0-9]+ partitions?, .*: [0-9 ]+$' "$T/text" || fail "$(cat "$T/text")"
+grep -qE 'node-1 +mounted +'"$MNT1" "$T/text" || fail "no events: $(cat "$T/text")"
+cm_ describe --json node-1 | jq -e --arg mount "$MNT1" '.kind == "node" and .nodes[0].mount == $mount and
+    (.partitions | length) == .nodes[0].partitions and all(.partitions[]; .node == "node-1") and
+    any(.events[]; .what == "joined" and .who == "node-1")' >/dev/null || fail "$(cm_ describe --json node-1)"
+is_described()
+{
+    cm_ describe --json 0 | jq -e '.kind == "partition" and .partitions[0].partition == 0 and (.nodes | length) == 2 and
+        .partitions[0].bytes > 0 and .nodes[0].name == .partitions[0].node and
+        .nodes[1].name == .partitions[0].replica'
+}
+must_happen 20 is_described
+cm_ describe "$MNT0" | grep -qE '^Node: +node-0$' || fail "$(cm_ describe "$MNT0")"
+expect_fail 1 cm_ describe node-7
+grep -q "there is no node node-7" "$T/expect.out" || fail "$(cat "$T/expect.out")"
+expect_fail 1 cm_ describe 4096
+expect_fail 1 cm_ describe /elsewhere
+expect_fail 2 cm_ describe
+
+say "list"
+mkdir -m 700 /run/memefs/old /run/memefs/-odd
+echo x >/run/memefs/old/secret
+before=$(cd /run/memefs && find . -printf '%p %T@ %C@ %s\n' | grep -vE 'node-|cm.log| \./t[^/]* ' | sort)
+cm list >"$T/text"
+equal "$before" "$(cd /run/memefs && find . -printf '%p %T@ %C@ %s\n' | grep -vE 'node-|cm.log| \./t[^/]* ' | sort)" "files"
+grep -qE "^$NAME +running +2 +[0-9]+ +1.0 GiB +[0-9]+s +$T/mnt%n +$STATE\$" "$T/text" || fail "$(cat "$T/text")"
+grep -qE "^old +remains " "$T/text" || fail "$(cat "$T/text")"
+! grep -q odd "$T/text" || fail "what is no deployment's"
+state_is() # STATE
+{
+    cm list --json | jq -e --arg name "$NAME" --arg state "$1" \
+        '[.deployments[] | select(.name == $name)] | length == 1 and .[0].state == $state and .[0].nodes == 2' >/dev/null
+}
+state_is running || fail "$(cm list --json)"
+
+say "watch"
+expect_fail 2 cm_ status 5
+expect_fail 2 cm_ status --watch 0
+timeout 100 cm status --name "$NAME" --watch 1 >"$T/watched" &
+watch=$!
+blocks()
+{
+    [ "$(grep -cE "^$NAME: running" "$T/watched")" -ge "$1" ]
+}
+must_happen 10 blocks 2
+kill -KILL "$(cut -d' ' -f1 "$STATE/cm.pid")"
+must_happen 10 grep -qE "^[0-9:]{8}  $NAME: the cm of deployment $NAME does not run" "$T/watched"
+state_is no-cm || fail "$(cm list)"
+cm_ start || fail "cm start"
+must_happen 20 grep -qE "^[0-9:]{8}  $NAME: cm was restarted" "$T/watched"
+{ timeout 3 cm status --name "$NAME" --json --watch 1 || true; } | head -n 2 | jq -se 'length == 2 and .[1].nodes[1].name == "node-1"' >/dev/null ||
+    fail "watched as JSON"
+timeout --signal INT 3 cm status --name "$NAME" --watch >/dev/null && fail "it ends by itself"
+deployment_stop
+must_happen 10 gone "$watch"
+equal "$NAME: stopped" "$(tail -n 1 "$T/watched")" "the end"
+rm -rf /run/memefs/old
+equal "" "$(cm list | tail -n +2)" "after the end"
+umount /run/memefs
