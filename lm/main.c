@@ -167,6 +167,7 @@ static int serve(const struct mfs_conf *c, const struct mfs_paths *paths, const 
                                   .control = mfs_conf_flag(c, "clean"),
                                   .iface = mfs_conf_str(c, "interface"),
                                   .log_format = mfs_conf_str(c, "log-format"),
+                                  .metrics = (uint32_t)mfs_conf_uint(c, "metrics"),
                                   .interval = (int64_t)mfs_conf_uint(c, "interval") * MFS_MSEC,
                                   .grace = (int64_t)mfs_conf_uint(c, "grace") * MFS_SEC};
     struct daemon d = {.lock = -1, .starter = -1, .given = secret != NULL};
@@ -264,6 +265,9 @@ static const struct mfs_conf_option options[] = {
      "file: log to lm.log in the node's directory also with --foreground"},
     {"clean", MFS_CONF_FLAG, NULL, NULL, 0, 0,
      "at the end remove the node's directory, and with the machine's last node what is left"},
+    {"metrics", MFS_CONF_UINT, "PORT", NULL, 1, 65535,
+     "serve figures over HTTP at --address and this port, or the next one that is free of 16 "
+     "(default: not)"},
     {"log-level", MFS_CONF_CHOICE, "error|warn|info|debug", "info", 0, 0, "how much to log"},
     {"log-format", MFS_CONF_CHOICE, MFS_LOG_FORMATS, "text", 0, 0,
      "lines of the log, and of the mount's: for people, or a JSON object each"},

@@ -18,6 +18,7 @@
 #include "cm/state/events.h"
 #include "cm/change/pause.h"
 #include "cm/state/policy_conf.h"
+#include "cm/nodes/metrics.h"
 #include "cm/nodes/push.h"
 #include "cm/change/scale/scale.h"
 
@@ -93,6 +94,11 @@ static void tell(struct mfs_autoscale *a)
         a->push = mfs_push_table(a->cm, pushed, a) != 0;
 }
 
+const struct mfs_policy_settings *mfs_autoscale_numbers(const struct mfs_cm *cm)
+{
+    return cm->autoscale ? &cm->autoscale->numbers : NULL;
+}
+
 void mfs_autoscale_tell(struct mfs_cm *cm)
 {
     if (cm->autoscale && cm->state.table)
@@ -154,6 +160,9 @@ static void begin(struct mfs_autoscale *a, const struct mfs_policy_decision *d)
         return;
     a->under_way = p;
     rc = mfs_scale_begin(a->cm, &what, d->why, scaled, a, &err);
+    if (!rc)
+        mfs_metric_add(a->cm->figures, MFS_CM_DECISIONS,
+                       p == &a->out ? MFS_CM_DECIDED_OUT : MFS_CM_DECIDED_IN, 1);
     if (!rc)
         return;
     a->under_way = NULL;

@@ -90,6 +90,12 @@ const struct mfs_conf_option mfs_cm_start_options[] = {
      "10.1.0.0/16"},
     {"node-state-dir", MFS_CONF_STRING, "DIR", NULL, 1, 511,
      "of nodes elsewhere, each on its own machine (default: --state-dir, else as there)"},
+    {"metrics", MFS_CONF_STRING, "ADDRESS:PORT", NULL, 3, 127,
+     "serve figures over HTTP there, for Prometheus (default: nowhere); at an address of others "
+     "than this machine who reads shows the token in the state directory"},
+    {"node-metrics", MFS_CONF_UINT, "PORT", NULL, 1, 65535,
+     "likewise, each node its own at its address; the next free port where nodes share one "
+     "(default: none)"},
     {"log-level", MFS_CONF_CHOICE, "error|warn|info|debug", "info", 0, 0, "what cm.log shows"},
     {"events-size", MFS_CONF_SIZE, "SIZE", "16M", 65536, 1099511627776.0,
      "bytes that the file of events takes, at most; of more the oldest go"},

@@ -27,6 +27,7 @@
 #include "cm/change/departures.h"
 #include "cm/life/deploy.h"
 #include "cm/life/handover.h"
+#include "cm/life/serve.h"
 #include "cm/life/service.h"
 #include "cm/life/shutdown.h"
 #include "cm/nodes/control.h"
@@ -34,6 +35,7 @@
 #include "cm/nodes/follow.h"
 #include "cm/nodes/hung.h"
 #include "cm/nodes/metrics.h"
+#include "cm/nodes/mounts.h"
 #include "cm/nodes/provision.h"
 #include "cm/nodes/tables.h"
 #include "cm/state/events.h"
@@ -184,10 +186,14 @@ static int open_all(struct mfs_cm *cm, struct mfs_err *err)
     if (!rc)
         rc = mfs_quorum_init(cm);
     if (!rc)
+        rc = mfs_mounts_init(cm);
+    if (!rc)
         rc = mfs_follow_begin(cm);
     if (rc)
         return mfs_err_set(err, rc, "out of memory");
     rc = open_listener(cm, err);
+    if (!rc)
+        rc = mfs_serve_begin(cm, err);
     return rc ? rc : mfs_provision_open(cm, err);
 }
 
@@ -219,7 +225,9 @@ static void close_all(struct mfs_cm *cm)
     mfs_shutdown_fini(cm);
     mfs_checkpoint_fini(cm);
     mfs_tables_end(cm);
+    mfs_serve_end(cm);
     mfs_listener_destroy(cm->listener);
+    mfs_mounts_fini(cm);
     mfs_quorum_fini(cm);
     mfs_handover_fini(cm); /* requests that were open have failed by now */
     mfs_auto_rebalance_fini(cm);

@@ -20,6 +20,7 @@
 #include "cm/life/status.h"
 #include "cm/nodes/copies.h"
 #include "cm/nodes/follow.h"
+#include "cm/nodes/mounts.h"
 #include "cm/nodes/provision.h"
 #include "cm/nodes/quorum.h"
 #include "cm/nodes/subscribers.h"
@@ -131,6 +132,7 @@ static void on_join(struct mfs_conn *c, uint64_t id, const void *body, void *arg
     if (n->conn && n->conn != c)
         mfs_conn_close(n->conn); /* it has noticed sooner than we that the old one is dead */
     n->conn = c;
+    n->metrics = m->metrics;
     n->record->leave_by = 0; /* if it still holds, it says so */
     mfs_conn_set_data(c, n);
     n->sent = m->epoch;
@@ -287,6 +289,7 @@ static const struct mfs_handler handlers[] = {{MFS_MSG_JOIN, on_join},
                                               {MFS_MSG_CLIENT_HELLO, mfs_subscribers_on_hello},
                                               {MFS_MSG_CLIENT_READY, mfs_subscribers_on_ready},
                                               {MFS_MSG_STATUS, on_status},
+                                              {MFS_MSG_CLIENTS, mfs_mounts_on_clients},
                                               {MFS_MSG_MOUNT, on_mount},
                                               {MFS_MSG_STOP, on_stop},
                                               {MFS_MSG_POLICY, mfs_autoscale_on_policy},

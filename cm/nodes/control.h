@@ -34,6 +34,8 @@ struct mfs_checkpointing;
 struct mfs_copies;
 struct mfs_follow;
 struct mfs_cm_probe;
+struct mfs_httpd;
+struct mfs_cm_mounts;
 struct mfs_migrate;
 struct mfs_quorum;
 struct mfs_replicas;
@@ -84,6 +86,11 @@ struct mfs_node {
     bool reported;              /* figures to this cm */
     uint32_t lacking;           /* reports in a row with fewer partitions than it should run, */
     uint64_t lack_epoch;        /* all of this epoch */
+    uint32_t metrics;           /* port at which it serves figures; 0: none */
+    struct mfs_mounts mounts;   /* its clients, as it told last (mounts.h), … */
+    int64_t mounts_at;          /* … mono; 0: it has not */
+    bool mounts_asked;          /* it is being asked */
+    uint64_t mounts_round;      /* of that */
     struct mfs_msg_report last; /* figures of the last report, without its lists */
     uint32_t parts_seen;        /* partitions in it */
     uint32_t due;               /* that it should run, by the state of … */
@@ -148,6 +155,10 @@ struct mfs_cm {
     struct mfs_cm_probe *probe; /* under way, NULL: none; see probe.h */
 
     struct mfs_checkpointing *checkpoint; /* being written, NULL: none; see checkpoint.h */
+
+    struct mfs_cm_mounts *mounts; /* mounts.h */
+    struct mfs_httpd *http;       /* NULL: no figures are served; life/serve.h */
+    struct mfs_timer *serve;      /* it is tried again */
 
     struct mfs_autoscale *autoscale;
     struct mfs_departures *departures;         /* NULL: no node was told to end; departures.h */

@@ -1,5 +1,7 @@
 #include "cm/nodes/metrics.h"
 
+static const char *const decisions[] = {[MFS_CM_DECIDED_OUT] = "out", [MFS_CM_DECIDED_IN] = "in"};
+
 const struct mfs_metric mfs_cm_metrics[MFS_CM_METRICS] = {
     [MFS_CM_MOVED_PARTITIONS] = {.name = "memefs_cm_moved_partitions_total",
                                  .help = "Partitions moved to another node.",
@@ -16,4 +18,26 @@ const struct mfs_metric mfs_cm_metrics[MFS_CM_METRICS] = {
     [MFS_CM_TABLE_TIME] = {.name = "memefs_cm_table_push_seconds",
                            .help = "Time until a moved partition's table was known everywhere.",
                            .kind = MFS_METRIC_HISTOGRAM},
+    [MFS_CM_FAILOVERS] = {.name = "memefs_cm_failovers_total",
+                          .help = "Partitions whose replica has taken over.",
+                          .kind = MFS_METRIC_COUNTER},
+    [MFS_CM_LOST_PARTITIONS] = {.name = "memefs_cm_lost_partitions_total",
+                                .help = "Partitions that began empty, as their node was dead.",
+                                .kind = MFS_METRIC_COUNTER},
+    [MFS_CM_LOST_BYTES] = {.name = "memefs_cm_lost_bytes_total",
+                           .help = "Bytes that these had held, as far as known.",
+                           .kind = MFS_METRIC_COUNTER},
+    [MFS_CM_DECISIONS] = {.name = "memefs_cm_policy_decisions_total",
+                          .help = "Changes of the number of nodes that the policy has begun.",
+                          .kind = MFS_METRIC_COUNTER,
+                          .label = {{"direction", decisions, 2}}},
+    [MFS_CM_PROVIDER_REQUESTS] = {.name = "memefs_cm_provider_requests_total",
+                                  .help = "Nodes asked of the provider, restarts included.",
+                                  .kind = MFS_METRIC_COUNTER},
+    [MFS_CM_PROVIDER_FAILURES] = {.name = "memefs_cm_provider_failures_total",
+                                  .help = "Of these, and of nodes given back: what failed.",
+                                  .kind = MFS_METRIC_COUNTER},
+    [MFS_CM_PROVIDER_TIME] = {.name = "memefs_cm_provider_ready_seconds",
+                              .help = "Time from asking the provider for a node until it ran.",
+                              .kind = MFS_METRIC_HISTOGRAM},
 };

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "cm/nodes/mounts.h"
 #include "cm/nodes/subscribers.h"
 #include "cm/nodes/tables.h"
 
@@ -87,6 +88,7 @@ void mfs_nodes_remove(struct mfs_cm *cm, struct mfs_node *n)
     }
     while (cm->nodes[at] != n)
         at++;
+    mfs_mounts_forget(n);
     n->left = *n->record;
     n->record = &n->left;
     n->next_left = cm->left;
@@ -100,8 +102,11 @@ void mfs_nodes_fini(struct mfs_cm *cm)
 {
     mfs_tables_fini(cm);
     mfs_subscribers_fini(cm);
-    for (uint32_t i = 0; cm->nodes && i < cm->state.nnodes; i++)
+    for (uint32_t i = 0; cm->nodes && i < cm->state.nnodes; i++) {
+        if (cm->nodes[i])
+            mfs_mounts_forget(cm->nodes[i]);
         free(cm->nodes[i]);
+    }
     free(cm->nodes);
     cm->nodes = NULL;
     free(cm->part_bytes);
@@ -110,6 +115,7 @@ void mfs_nodes_fini(struct mfs_cm *cm)
         struct mfs_node *n = cm->left;
 
         cm->left = n->next_left;
+        mfs_mounts_forget(n);
         free(n);
     }
 }

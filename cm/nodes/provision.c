@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cm/nodes/failure.h"
+#include "cm/nodes/metrics.h"
 #include "cm/state/events.h"
 
 #define DELAY_MOST (30 * MFS_SEC)
@@ -61,7 +62,9 @@ int mfs_provision_request(struct mfs_cm *cm, struct mfs_node *const *n, uint32_t
         n[i]->begun = mfs_clock_mono();
         n[i]->waits_for[0] = '\0';
     }
+    mfs_metric_add(cm->figures, MFS_CM_PROVIDER_REQUESTS, 0, count);
     rc = cm->provider->request(cm->provider_state, list, count, err);
+    mfs_metric_add(cm->figures, MFS_CM_PROVIDER_FAILURES, 0, rc ? count : 0);
     for (uint32_t i = 0; i < count && rc; i++)
         n[i]->provided = MFS_PROVIDED_NONE;
     free(list);
@@ -121,6 +124,7 @@ void mfs_provision_reason(const struct mfs_node *n, char *out, size_t size)
 static void not_released(struct mfs_node *n, const char *why)
 {
     n->provided = MFS_PROVIDED_GONE;
+    mfs_metric_add(n->cm->figures, MFS_CM_PROVIDER_FAILURES, 0, 1);
     snprintf(n->not_released, sizeof n->not_released, "%.199s", why);
     mfs_warn("provision", "%s: not given back: %s", n->record->name, why);
     mfs_failure_add(n->cm, "%s: not given back: %s", n->record->name, why);
@@ -225,6 +229,7 @@ static void ready(void *arg, uint32_t id, const char *what)
         return;
     n->provided = n->cm->provider->traits->detached ? MFS_PROVIDED_NONE : MFS_PROVIDED_STARTED;
     n->waits_for[0] = '\0';
+    mfs_metric_observe(n->cm->figures, MFS_CM_PROVIDER_TIME, 0, mfs_clock_mono() - n->begun);
     n->begun = mfs_clock_mono();
     mfs_text_copy(n->what, sizeof n->what, what);
     if (n->restarts)
@@ -250,6 +255,7 @@ static void failed(void *arg, uint32_t id, const struct mfs_err *why)
 
     if (!n)
         return;
+    mfs_metric_add(n->cm->figures, MFS_CM_PROVIDER_FAILURES, 0, 1);
     if (n->restarts)
         mfs_event_add(n->cm->paths->events, n->record->name, "lm-restart-failed", "%s", why->msg);
     lost(n, why->code, why->msg);
@@ -314,6 +320,7 @@ int mfs_provision_open(struct mfs_cm *cm, struct mfs_err *err)
                                       .interface = cm->state.interface,
                                       .grace = cm->state.grace,
                                       .log_format = cm->state.log_format,
+                                      .metrics = cm->state.node_metrics,
                                       .option = cm->state.provider_option,
                                       .noptions = cm->state.nprovider_options,
                                       .calls = &calls,

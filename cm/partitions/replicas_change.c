@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cm/state/events.h"
+#include "cm/nodes/metrics.h"
 #include "cm/nodes/push.h"
 #include "cm/partitions/replicas_impl.h"
 #include "cm/nodes/trust.h"
@@ -118,6 +119,7 @@ int mfs_replica_revoke(struct mfs_replica *r, const struct mfs_msg_take_reply *r
     rc = publish(cm, t);
     if (rc)
         return rc;
+    mfs_metric_add(cm->figures, MFS_CM_FAILOVERS, 0, 1);
     r->took = *reply;
     r->revoked_epoch = cm->state.table->epoch;
     r->revoked_at = mfs_clock_mono();

@@ -167,6 +167,9 @@ int mfs_provider_command(const struct mfs_provider_context *c, const struct mfs_
     add(out, &at, "--secret", "given");
     if (c->log_format[0])
         add(out, &at, "--log-format", c->log_format);
+    snprintf(out->metrics, sizeof out->metrics, "%u", c->metrics);
+    if (c->metrics)
+        add(out, &at, "--metrics", out->metrics);
     if (c->interface[0])
         add(out, &at, "--interface", c->interface);
     /* By its name also where that is its stderr already, so that it can be opened anew. */

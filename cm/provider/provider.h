@@ -118,6 +118,7 @@ struct mfs_provider_context {
     const char *interface;           /* of each node, that its lm measures; "": it finds it out */
     uint32_t grace;                  /* s that an lm may stay after SIGTERM */
     const char *log_format;          /* of lms and mounts; "": their default */
+    uint32_t metrics;                /* port at which it serves figures; 0: none */
     const struct mfs_provider_option *option;
     uint32_t noptions;
     const struct mfs_provider_calls *calls;
@@ -262,7 +263,7 @@ bool mfs_provider_listen_towards(struct mfs_conf *conf, const char *machine);
 /* For providers: the Local Manager's command line. argv points into the struct, the context and the
  * node. */
 struct mfs_lm_command {
-    char lm[PATH_MAX], id[16], grace[16];
+    char lm[PATH_MAX], id[16], grace[16], metrics[16];
     const char *argv[28];
 };
 

@@ -32,6 +32,33 @@ void mfs_event_bound(uint64_t bytes)
     bound = bytes;
 }
 
+#define COUNTS_MOST 128
+
+static struct mfs_event_count counts[COUNTS_MOST];
+static unsigned ncounts;
+
+static void count(const char *what)
+{
+    unsigned i = 0;
+
+    while (i < ncounts && strcmp(counts[i].what, what) != 0)
+        i++;
+    if (i == COUNTS_MOST)
+        i--;
+    if (i == ncounts) {
+        ncounts++;
+        mfs_text_copy(counts[i].what, sizeof counts[i].what,
+                      ncounts == COUNTS_MOST ? "other" : what);
+    }
+    counts[i].n++;
+}
+
+const struct mfs_event_count *mfs_event_counts(unsigned *n)
+{
+    *n = ncounts;
+    return counts;
+}
+
 static int open_file(const char *path, struct stat *st)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0640), rc;
@@ -114,6 +141,7 @@ void mfs_event_add(const char *path, const char *who, const char *what, const ch
     vsnprintf(e.text, sizeof e.text, fmt, ap);
     va_end(ap);
     mfs_info("event", "%s: %s: %s", e.who, e.what, e.text);
+    count(e.what);
     rc = append(path, &e);
     if (rc)
         mfs_warn("event", "%s: %s", path, strerror(-rc));

@@ -23,4 +23,12 @@ void mfs_event_bound(uint64_t bytes);
 void mfs_event_add(const char *path, const char *who, const char *what, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* How often each word has come since the program began: at most 128 of them, the others are counted
+ * as "other". The loop's thread. */
+struct mfs_event_count {
+    char what[32];
+    uint64_t n;
+};
+const struct mfs_event_count *mfs_event_counts(unsigned *n);
+
 #endif

@@ -25,6 +25,7 @@
 #include "cm/state/rebalance_conf.h"
 #include "cm/provider/traits.h"
 #include "cm/state/weights.h"
+#include "net/address.h"
 
 #define MIB         (1ULL << 20)
 #define LOCAL_FIRST "127.0.0.1" /* address of the first local node */
@@ -475,12 +476,23 @@ static void copy_words(const struct mfs_conf *conf, struct mfs_cm_state *s)
                  {s->log_format, sizeof s->log_format, "log-format"},
                  {s->first_address, sizeof s->first_address, "first-address"},
                  {s->network, sizeof s->network, "network"},
+                 {s->metrics, sizeof s->metrics, "metrics"},
                  {s->interface, sizeof s->interface, "interface"}};
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (mfs_conf_str(conf, words[i].key))
             mfs_text_copy(words[i].out, words[i].n, mfs_conf_str(conf, words[i].key));
     mfs_text_copy(s->phase, sizeof s->phase, MFS_PHASE_STARTING);
+}
+
+static int check_metrics(const struct mfs_cm_state *s, struct mfs_err *err)
+{
+    struct mfs_address a;
+    int rc = s->metrics[0] ? mfs_address_parse(s->metrics, &a, err) : 0;
+
+    if (!rc && s->metrics[0] && a.sa.ss_family == AF_UNIX)
+        rc = mfs_err_set(err, -EINVAL, "\"%s\" is not an address like 127.0.0.1:9470", s->metrics);
+    return rc ? mfs_err_prefix(err, "metrics") : 0;
 }
 
 int mfs_spec_make(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mfs_err *err)
@@ -507,11 +519,14 @@ int mfs_spec_make(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mf
     s->stripe_size = (uint32_t)mfs_conf_uint(conf, "stripe-size");
     s->replicas = (uint32_t)mfs_conf_uint(conf, "replicas");
     s->grace = (uint32_t)mfs_conf_uint(conf, "grace");
+    s->node_metrics = (uint32_t)mfs_conf_uint(conf, "node-metrics");
     s->auto_forget = (uint32_t)mfs_conf_uint(conf, "auto-forget");
     s->link_rate = mfs_conf_uint(conf, "link-rate");
     s->probe = mfs_conf_flag(conf, "probe");
     s->events_size = mfs_conf_uint(conf, "events-size");
-    rc = take_checkpoint(conf, s, err);
+    rc = check_metrics(s, err);
+    if (!rc)
+        rc = take_checkpoint(conf, s, err);
     if (!rc)
         rc = take_on_end(conf, s, err);
     if (!rc)
@@ -541,7 +556,8 @@ static int compare_words(const struct mfs_conf *conf, const struct mfs_cm_state 
                  {"weights", s->weights},     {"bandwidth", s->bandwidth},
                  {"on-end", s->on_end},       {"mount-options", s->mount_options},
                  {"listen", s->listen},       {"network", s->network},
-                 {"log-level", s->log_level}, {"log-format", s->log_format}};
+                 {"log-level", s->log_level}, {"log-format", s->log_format},
+                 {"metrics", s->metrics}};
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (mfs_conf_given(conf, words[i].key) &&
@@ -596,6 +612,11 @@ int mfs_spec_compare(const struct mfs_conf *conf, const struct mfs_cm_state *s, 
         mfs_conf_uint(conf, "max-nodes") > s->nparts) {
         snprintf(number, sizeof number, "%u", s->nparts);
         return mfs_state_differs(err, "partitions", number);
+    }
+    if (mfs_conf_given(conf, "node-metrics") &&
+        mfs_conf_uint(conf, "node-metrics") != s->node_metrics) {
+        snprintf(number, sizeof number, "%u", s->node_metrics);
+        return mfs_state_differs(err, "node-metrics", number);
     }
     if (compare_words(conf, s, err))
         return err->code;

@@ -140,8 +140,10 @@ struct mfs_cm_state {
     char interface[MFS_STATE_MAX]; /* of each node, that is measured; "": the address tells */
     bool probe;                    /* links are measured when nodes come, see probe.h */
     char listen[MFS_ADDRESS_MAX];
-    char node_dir[MFS_PATH_MAX]; /* state directory of nodes elsewhere, as lm's --state-dir; "":
-                                    they choose it */
+    char metrics[MFS_ADDRESS_MAX]; /* where cm serves figures; "": nowhere */
+    uint32_t node_metrics;         /* port at which each lm serves its own; 0: none does */
+    char node_dir[MFS_PATH_MAX];   /* state directory of nodes elsewhere, as lm's --state-dir; "":
+                                      they choose it */
     char first_address[MFS_HOST_MAX]; /* of the node at slot 0 */
     char mount[MFS_PATH_MAX];         /* as given, with its %n */
     char mount_options[MFS_TEXT_MAX];

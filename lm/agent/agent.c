@@ -22,6 +22,7 @@
 #include "base/text.h"
 #include "base/trusted_dir.h"
 #include "cluster/placement.h"
+#include "http/httpd.h"
 #include "lm/redis/dump_dir.h"
 #include "lm/jobs/job_threads.h"
 #include "net/loop.h"
@@ -362,6 +363,7 @@ static int open_agent(struct mfs_agent *a, struct mfs_err *err)
     if (rc)
         return mfs_err_set(err, rc, "can't set up the event loop: %s", strerror(-rc));
     mfs_agent_traffic_begin(a);
+    mfs_agent_serve_begin(a);
     rc = mfs_agent_clients_open(a, err);
     if (!rc)
         rc = mfs_agent_restore(a, err);
@@ -393,6 +395,7 @@ static void close_agent(struct mfs_agent *a)
     mfs_deferred_drop(&a->stop);
     mfs_agent_succession_end(a);
     mfs_uplink_destroy(a->link.uplink);
+    mfs_httpd_destroy(a->http);
     mfs_clients_destroy(a->clients);
     mfs_mounter_destroy(a->mounter);
     mfs_agent_traffic_end(a);

@@ -21,6 +21,7 @@ struct mfs_agent_opts {
     int64_t first_contact;     /* ns to join cm for the first time, with nothing on board; 0: any */
     int64_t interval;          /* ns between two looks at the redis processes, and two reports */
     void (*joined)(void *arg); /* NULL: nobody asks; see mfs_agent_run */
+    uint32_t metrics;          /* port at which figures are served, 0: none */
     int64_t grace;             /* ns from SIGTERM to the end, at most, for what is here to move */
 };
 

@@ -124,6 +124,7 @@ struct mfs_agent {
     struct mfs_agent_link link;
     struct mfs_agent_succession succession;
     struct mfs_agent_measured measured;
+    struct mfs_httpd *http; /* agent/serve.c; NULL: figures are not served */
     struct mfs_clients *clients;
     struct mfs_mounter *mounter;
     int failed; /* why the loop was stopped, if not in the regular way */
@@ -281,6 +282,11 @@ int mfs_agent_expect_cm(struct mfs_agent *a); /* ends the loop when cm isn't the
 /* A process has ended; a cm that has not been joined yet learns it from the join, or right after.
  */
 void mfs_agent_report_died(struct mfs_agent *a, const struct mfs_redis *r);
+
+/* agent/serve.c: figures, to who asks over HTTP, and to cm. That they can't be served is logged. */
+void mfs_agent_serve_begin(struct mfs_agent *a);
+uint32_t mfs_agent_serve_port(const struct mfs_agent *a); /* 0: none */
+void mfs_agent_mounts(struct mfs_agent *a, struct mfs_conn *conn, uint64_t id);
 
 /* agent/clients.c: clients and mounts */
 int mfs_agent_clients_open(struct mfs_agent *a, struct mfs_err *err);

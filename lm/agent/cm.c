@@ -126,6 +126,7 @@ static void join(struct mfs_agent *a)
         return;
     }
     m.control = a->succession.port;
+    m.metrics = mfs_agent_serve_port(a);
     m.term = a->succession.term;
     m.vote_term = a->succession.vote_term;
     m.copy_term = a->succession.copy_term;
@@ -400,24 +401,22 @@ static void handle_adopt(struct mfs_conn *conn, uint64_t id, const void *body, v
     mfs_agent_adopt(arg, conn, id);
 }
 
+static void handle_mounts(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    (void)body;
+    mfs_agent_mounts(arg, conn, id);
+}
+
 static const struct mfs_handler handlers[] = {
-    {MFS_MSG_ASSIGN, handle_assign},
-    {MFS_MSG_TABLE, handle_table},
-    {MFS_MSG_MOUNT, handle_mount},
-    {MFS_MSG_UMOUNT, handle_umount},
-    {MFS_MSG_RECEIVE, handle_receive},
-    {MFS_MSG_TAKE, handle_take},
-    {MFS_MSG_FENCE, handle_fence},
-    {MFS_MSG_RELEASE, handle_release},
-    {MFS_MSG_IMAGE, handle_image},
-    {MFS_MSG_END_CLIENTS, handle_end_clients},
-    {MFS_MSG_STOP, handle_stop},
-    {MFS_MSG_TERM, handle_term},
-    {MFS_MSG_PROBE, handle_probe},
-    {MFS_MSG_STATE, handle_state},
-    {MFS_MSG_FOLLOW, handle_follow},
-    {MFS_MSG_ADOPT, handle_adopt},
-    {0, NULL},
+    {MFS_MSG_ASSIGN, handle_assign},   {MFS_MSG_TABLE, handle_table},
+    {MFS_MSG_MOUNT, handle_mount},     {MFS_MSG_UMOUNT, handle_umount},
+    {MFS_MSG_RECEIVE, handle_receive}, {MFS_MSG_TAKE, handle_take},
+    {MFS_MSG_FENCE, handle_fence},     {MFS_MSG_RELEASE, handle_release},
+    {MFS_MSG_IMAGE, handle_image},     {MFS_MSG_END_CLIENTS, handle_end_clients},
+    {MFS_MSG_STOP, handle_stop},       {MFS_MSG_TERM, handle_term},
+    {MFS_MSG_PROBE, handle_probe},     {MFS_MSG_STATE, handle_state},
+    {MFS_MSG_FOLLOW, handle_follow},   {MFS_MSG_ADOPT, handle_adopt},
+    {MFS_MSG_MOUNTS, handle_mounts},   {0, NULL},
 };
 
 const struct mfs_service mfs_agent_cm_service = {handlers, cm_up, cm_down};
@@ -480,6 +479,12 @@ void mfs_agent_report(struct mfs_agent *a)
         return;
     m.bandwidth_in = a->measured.meter.in;
     m.bandwidth_out = a->measured.meter.out;
+    m.bytes_in = a->measured.meter.last.in;
+    m.bytes_out = a->measured.meter.last.out;
+    m.commands = a->measured.sample.commands;
+    m.out_of_memory = a->measured.sample.out_of_memory;
+    m.deaths = mfs_metric_sum(a->figures, MFS_AGENT_DEATHS);
+    m.revivals = mfs_metric_sum(a->figures, MFS_AGENT_REVIVAL_TIME);
     clients = mfs_clients_list(a->clients, &n);
     m.part = calloc(a->measured.sample.n + 1, sizeof *m.part);
     m.client = calloc(n + 1, sizeof *m.client);

@@ -3,12 +3,13 @@
  * An entry is there from the client's start or its HELLO until its process has ended; its
  * connection may come later, and again. A table is sent to each client that is connected and counts
  * as distributed when each has acknowledged it, has ended, or has not answered in time. */
-#include "lm/mount/clients.h"
+#include "lm/mount/clients_impl.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -18,31 +19,6 @@
 
 #define AREA        "clients"
 #define CLIENTS_MAX 256 /* connections; programs that mount by hand are few */
-
-struct entry {
-    struct mfs_client info;
-    uint64_t id;   /* never given twice */
-    uint64_t sent; /* epoch of the newest table on this connection; 0: none */
-    uint32_t
-        claimed_pid; /* its pid as it says, in a PID name space of its own maybe: for logs alone */
-    struct mfs_clients *owner;
-    struct mfs_conn *conn;   /* NULL while not connected */
-    struct mfs_watch *watch; /* NULL when the process can't be watched (it is not seen here) */
-    struct mfs_metric_snapshot figures; /* the latest that it has sent, … */
-    int64_t figures_at;                 /* … mono; 0: none yet */
-    struct entry *next;
-};
-
-struct mfs_clients {
-    struct mfs_loop *loop;
-    struct mfs_listener *listener;
-    const struct mfs_clients_hooks *hooks;
-    void *arg;
-    const struct mfs_table *table;
-    struct mfs_metrics *metrics; /* our own; NULL: none */
-    struct entry *entries;
-    uint64_t last_id;
-};
 
 /* One table on its way to all clients. Lives until the last answer or time-out. */
 struct push {
@@ -60,46 +36,46 @@ struct ack {
     bool change;        /* it was not sent whole */
 };
 
-static struct entry *find(const struct mfs_clients *c, pid_t pid)
+static struct mfs_client_entry *find(const struct mfs_clients *c, pid_t pid)
 {
-    struct entry *e = c->entries;
+    struct mfs_client_entry *e = c->entries;
 
     while (e && e->info.proc.pid != pid)
         e = e->next;
     return e;
 }
 
-static struct entry *find_id(const struct mfs_clients *c, uint64_t id)
+static struct mfs_client_entry *find_id(const struct mfs_clients *c, uint64_t id)
 {
-    struct entry *e = c->entries;
+    struct mfs_client_entry *e = c->entries;
 
     while (e && e->id != id)
         e = e->next;
     return e;
 }
 
-static unsigned name_of(const struct entry *e)
+static unsigned name_of(const struct mfs_client_entry *e)
 {
     return e->info.proc.pid ? (unsigned)e->info.proc.pid : e->claimed_pid;
 }
 
-static void unlink_entry(struct entry *e)
+static void unlink_entry(struct mfs_client_entry *e)
 {
-    struct entry **at = &e->owner->entries;
+    struct mfs_client_entry **at = &e->owner->entries;
 
     while (*at != e)
         at = &(*at)->next;
     *at = e->next;
 }
 
-static void free_entry(struct entry *e)
+static void free_entry(struct mfs_client_entry *e)
 {
     mfs_metric_snapshot_free(&e->figures);
     free(e);
 }
 
 /* Takes it off the list first: the hooks see the world without it. */
-static void forget_process(struct entry *e, int status)
+static void forget_process(struct mfs_client_entry *e, int status)
 {
     struct mfs_clients *c = e->owner;
 
@@ -114,7 +90,7 @@ static void forget_process(struct entry *e, int status)
 }
 
 /* A process that is not watched may live or not; if it does not, its session ends by itself. */
-static void forget(struct entry *e)
+static void forget(struct mfs_client_entry *e)
 {
     struct mfs_clients *c = e->owner;
 
@@ -125,7 +101,7 @@ static void forget(struct entry *e)
 
 static void process_gone(void *arg, pid_t pid, int status)
 {
-    struct entry *e = arg;
+    struct mfs_client_entry *e = arg;
 
     (void)pid;
     e->watch = NULL;
@@ -134,14 +110,14 @@ static void process_gone(void *arg, pid_t pid, int status)
 
 static void found_dead(void *arg)
 {
-    struct entry *e = arg;
+    struct mfs_client_entry *e = arg;
 
     forget_process(e, -1);
 }
 
-static struct entry *add(struct mfs_clients *c, const struct mfs_client *info)
+static struct mfs_client_entry *add(struct mfs_clients *c, const struct mfs_client *info)
 {
-    struct entry *e = calloc(1, sizeof *e);
+    struct mfs_client_entry *e = calloc(1, sizeof *e);
 
     if (!e)
         return NULL;
@@ -156,7 +132,7 @@ static struct entry *add(struct mfs_clients *c, const struct mfs_client *info)
 
 int mfs_clients_expect(struct mfs_clients *c, const struct mfs_client *client)
 {
-    struct entry *e = find(c, client->proc.pid);
+    struct mfs_client_entry *e = find(c, client->proc.pid);
 
     if (e)
         return 0;
@@ -187,7 +163,7 @@ static void push_put(struct push *p)
     free(p);
 }
 
-static void push_failed(struct push *p, const struct entry *e, const char *why)
+static void push_failed(struct push *p, const struct mfs_client_entry *e, const char *why)
 {
     if (!p->err.code)
         mfs_err_set(&p->err, -ETIMEDOUT, "client %u still holds an older table: %s", name_of(e),
@@ -198,7 +174,7 @@ static void acknowledged(void *arg, const struct mfs_err *err, const void *reply
 
 /* Of `change` only what the client lacks, if it has what that is of. Takes `a` over, which fails
  * with a negative errno. */
-static int send_to(struct entry *e, struct ack *a, const struct mfs_table_change *change)
+static int send_to(struct mfs_client_entry *e, struct ack *a, const struct mfs_table_change *change)
 {
     struct mfs_clients *c = e->owner;
     struct mfs_msg_table m = {0};
@@ -221,7 +197,7 @@ static void acknowledged(void *arg, const struct mfs_err *err, const void *reply
 {
     struct ack *a = arg;
     const struct mfs_msg_epoch *m = reply;
-    struct entry *e = find_id(a->clients, a->id);
+    struct mfs_client_entry *e = find_id(a->clients, a->id);
 
     if (err && err->code == -ESTALE && a->change && e && e->conn && !send_to(e, a, NULL))
         return;
@@ -240,7 +216,8 @@ static void acknowledged(void *arg, const struct mfs_err *err, const void *reply
     free(a);
 }
 
-static void send_table(struct entry *e, struct push *push, const struct mfs_table_change *change)
+static void send_table(struct mfs_client_entry *e, struct push *push,
+                       const struct mfs_table_change *change)
 {
     struct ack *a = calloc(1, sizeof *a);
     int rc = -ENOMEM;
@@ -281,7 +258,7 @@ int mfs_clients_push(struct mfs_clients *c, const struct mfs_table *table,
     }
     if (before && c->entries)
         mfs_table_difference(before, table, &change); /* without memory it goes whole */
-    for (struct entry *e = c->entries; e; e = e->next) {
+    for (struct mfs_client_entry *e = c->entries; e; e = e->next) {
         if (e->conn && e->info.epoch < table->epoch)
             send_table(e, p, &change);
     }
@@ -292,11 +269,11 @@ int mfs_clients_push(struct mfs_clients *c, const struct mfs_table *table,
 /* ---- connections ----------------------------------------------------------------------------- */
 
 /* By the kernel's word, as its own pid may be that of a stranger here. */
-static struct entry *entry_for(struct mfs_clients *c, const struct mfs_conn *conn)
+static struct mfs_client_entry *entry_for(struct mfs_clients *c, const struct mfs_conn *conn)
 {
     struct mfs_client info = {0};
     pid_t pid = mfs_conn_peer_pid(conn);
-    struct entry *e = pid ? find(c, pid) : NULL;
+    struct mfs_client_entry *e = pid ? find(c, pid) : NULL;
 
     if (e)
         return e;
@@ -308,7 +285,17 @@ static struct entry *entry_for(struct mfs_clients *c, const struct mfs_conn *con
     return e;
 }
 
-static void note_hello(struct entry *e, struct mfs_conn *conn, const struct mfs_msg_client_hello *m)
+static uint32_t owner_of(pid_t pid)
+{
+    char path[32];
+    struct stat st;
+
+    snprintf(path, sizeof path, "/proc/%d", (int)pid);
+    return pid && !stat(path, &st) ? st.st_uid : 0;
+}
+
+static void note_hello(struct mfs_client_entry *e, struct mfs_conn *conn,
+                       const struct mfs_msg_client_hello *m)
 {
     if (e->conn && e->conn != conn) {
         mfs_conn_set_data(e->conn, NULL);
@@ -321,6 +308,9 @@ static void note_hello(struct entry *e, struct mfs_conn *conn, const struct mfs_
     e->sent = m->epoch;
     mfs_text_copy(e->info.mount, sizeof e->info.mount, m->mount);
     mfs_text_copy(e->info.session, sizeof e->info.session, m->session);
+    mfs_text_copy(e->info.version, sizeof e->info.version, m->program);
+    e->info.since = m->since;
+    e->info.uid = owner_of(e->info.proc.pid);
     mfs_conn_set_data(conn, e);
     mfs_info(AREA, "client %u (it says %u) at %s, session %s, table %llu", name_of(e), m->pid,
              m->mount, m->session, (unsigned long long)m->epoch);
@@ -330,7 +320,7 @@ static void handle_hello(struct mfs_conn *conn, uint64_t id, const void *body, v
 {
     const struct mfs_msg_client_hello *m = body;
     struct mfs_clients *c = arg;
-    struct entry *e;
+    struct mfs_client_entry *e;
 
     if (m->version != MFS_PROTOCOL_VERSION) {
         mfs_conn_fail(conn, id, -EPROTO, "protocol version %u is spoken here, not %u",
@@ -357,7 +347,7 @@ static void handle_hello(struct mfs_conn *conn, uint64_t id, const void *body, v
 
 static void handle_ready(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
 {
-    struct entry *e = mfs_conn_data(conn);
+    struct mfs_client_entry *e = mfs_conn_data(conn);
     struct mfs_clients *c = arg;
 
     (void)body;
@@ -386,68 +376,9 @@ static void handle_beat(struct mfs_conn *conn, uint64_t id, const void *body, vo
     mfs_conn_reply(conn, MFS_MSG_BEAT, id, &m);
 }
 
-/* ---- figures --------------------------------------------------------------------------------- */
-
-static void handle_metrics(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
-{
-    struct entry *e = mfs_conn_data(conn);
-    struct mfs_metric_snapshot figures;
-
-    (void)arg;
-    if (!e) {
-        mfs_conn_fail(conn, id, -EPROTO, "client_hello comes first");
-        return;
-    }
-    if (mfs_metric_snapshot_copy(&figures, body)) {
-        mfs_conn_fail(conn, id, -ENOMEM, "out of memory");
-        return;
-    }
-    mfs_metric_snapshot_quantiles(&figures);
-    mfs_metric_snapshot_free(&e->figures);
-    e->figures = figures;
-    e->figures_at = mfs_clock_mono();
-    mfs_conn_reply(conn, MFS_MSG_METRICS, id, &(struct mfs_msg_empty){0});
-}
-
-/* The figures stay the entry's. */
-static void put_source(const struct entry *e, struct mfs_stats_source *s)
-{
-    *s = (struct mfs_stats_source){.program = "client",
-                                   .pid = (uint32_t)e->info.proc.pid,
-                                   .figures = e->figures,
-                                   .age_ms =
-                                       (uint64_t)(mfs_clock_mono() - e->figures_at) / MFS_MSEC};
-    mfs_text_copy(s->mount, sizeof s->mount, e->info.mount);
-}
-
-static void handle_stats(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
-{
-    struct mfs_stats_source own = {.program = "lm", .pid = (uint32_t)getpid()};
-    struct mfs_clients *c = arg;
-    struct mfs_stats s = {0};
-    uint32_t n = 1;
-
-    (void)body;
-    for (const struct entry *e = c->entries; e; e = e->next)
-        n++;
-    s.source = calloc(n, sizeof *s.source);
-    if (!s.source || (c->metrics && mfs_metrics_read(c->metrics, &own.figures))) {
-        free(s.source);
-        mfs_conn_fail(conn, id, -ENOMEM, "out of memory");
-        return;
-    }
-    s.source[s.nsources++] = own;
-    for (const struct entry *e = c->entries; e; e = e->next)
-        if (e->figures_at)
-            put_source(e, &s.source[s.nsources++]);
-    mfs_conn_reply(conn, MFS_MSG_STATS, id, &s);
-    mfs_metric_snapshot_free(&own.figures);
-    free(s.source);
-}
-
 static void conn_down(struct mfs_conn *conn, const struct mfs_err *why, void *arg)
 {
-    struct entry *e = mfs_conn_data(conn);
+    struct mfs_client_entry *e = mfs_conn_data(conn);
 
     (void)arg;
     if (!e)
@@ -460,9 +391,9 @@ static void conn_down(struct mfs_conn *conn, const struct mfs_err *why, void *ar
 }
 
 static const struct mfs_handler handlers[] = {
-    {MFS_MSG_CLIENT_HELLO, handle_hello}, {MFS_MSG_CLIENT_READY, handle_ready},
-    {MFS_MSG_BEAT, handle_beat},          {MFS_MSG_METRICS, handle_metrics},
-    {MFS_MSG_STATS, handle_stats},        {0, NULL}};
+    {MFS_MSG_CLIENT_HELLO, handle_hello},  {MFS_MSG_CLIENT_READY, handle_ready},
+    {MFS_MSG_BEAT, handle_beat},           {MFS_MSG_METRICS, mfs_clients_on_metrics},
+    {MFS_MSG_STATS, mfs_clients_on_stats}, {0, NULL}};
 static const struct mfs_service service = {handlers, NULL, conn_down};
 
 struct mfs_clients *mfs_clients_create(struct mfs_loop *loop, const char *address,
@@ -492,7 +423,7 @@ void mfs_clients_close(struct mfs_clients *c)
     mfs_listener_destroy(c->listener);
     c->listener = NULL;
     while (c->entries) {
-        struct entry *e = c->entries;
+        struct mfs_client_entry *e = c->entries;
 
         c->entries = e->next;
         mfs_watch_remove(e->watch);
@@ -513,12 +444,12 @@ struct mfs_client *mfs_clients_list(const struct mfs_clients *c, size_t *n)
     struct mfs_client *list;
     size_t count = 0;
 
-    for (const struct entry *e = c->entries; e; e = e->next)
+    for (const struct mfs_client_entry *e = c->entries; e; e = e->next)
         count++;
     list = count ? calloc(count, sizeof *list) : NULL;
     *n = list ? count : 0;
     count = 0;
-    for (const struct entry *e = c->entries; list && e; e = e->next)
+    for (const struct mfs_client_entry *e = c->entries; list && e; e = e->next)
         list[count++] = e->info;
     return list;
 }

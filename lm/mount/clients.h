@@ -25,6 +25,9 @@ struct mfs_client {
     char session[MFS_SESSION_TEXT]; /* likewise */
     uint64_t epoch;                 /* of the table it has acknowledged */
     bool connected, ready;          /* ready: its mount answers */
+    uint32_t uid;                   /* of the process; 0, too, when it is not seen from here */
+    char version[32];               /* of MemEFS, by its own word, as is the next */
+    uint64_t since;                 /* when it began, seconds since 1970; 0: it did not say */
 };
 
 /* `client` is valid until the return. */
@@ -63,6 +66,12 @@ int mfs_clients_expect(struct mfs_clients *c, const struct mfs_client *client);
 int mfs_clients_push(struct mfs_clients *c, const struct mfs_table *table,
                      const struct mfs_table *before,
                      void (*done)(void *arg, const struct mfs_err *err), void *arg);
+
+/* Shows each with the latest figures that it has told (NULL: none yet), which stay the list's, and
+ * how long ago that was, ns. */
+typedef void mfs_clients_see(void *arg, const struct mfs_client *client,
+                             const struct mfs_metric_snapshot *figures, int64_t age);
+void mfs_clients_each(const struct mfs_clients *c, mfs_clients_see *see, void *arg);
 
 /* A copy of the list, for the caller to free; *n is their number. NULL when none or ENOMEM. */
 struct mfs_client *mfs_clients_list(const struct mfs_clients *c, size_t *n);

@@ -73,15 +73,20 @@ struct mfs_instances_part {
     bool incoming;       /* a copy that is on its way, or a replica */
     bool silent;         /* did not answer; the rest is from when it did */
     uint64_t used, keys; /* bytes as redis counts them */
+    uint64_t limit;      /* bytes, of `used` */
+    /* Since its process began: bytes, commands executed, answered with an error, and of these as
+     * memory is full. */
+    uint64_t net_in, net_out, commands, errors, out_of_memory;
 };
 
 struct mfs_instances_sample {
-    uint64_t capacity;        /* bytes the node's processes may use together */
-    uint64_t used;            /* bytes, as redis counts */
-    uint64_t rss;             /* bytes resident */
-    uint64_t net_in, net_out; /* bytes, only ever growing */
-    bool urgent;              /* look again soon: one is near its limit */
-    size_t n;                 /* processes, copies among them */
+    uint64_t capacity;                /* bytes the node's processes may use together */
+    uint64_t used;                    /* bytes, as redis counts */
+    uint64_t rss;                     /* bytes resident */
+    uint64_t net_in, net_out;         /* bytes, only ever growing, as are … */
+    uint64_t commands, out_of_memory; /* … what was executed, and refused as memory is full */
+    bool urgent;                      /* look again soon: one is near its limit */
+    size_t n;                         /* processes, copies among them */
     struct mfs_instances_part
         *part; /* freed by the caller; NULL when there is none, or no memory */
 };

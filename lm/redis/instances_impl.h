@@ -15,7 +15,8 @@ struct mfs_instance {
     struct mfs_admin *admin;  /* NULL: not connected */
     uint64_t used, rss, keys; /* used: as its limit counts it */
     uint64_t idle, beyond;    /* see memory_plan.h */
-    uint64_t net_in, net_out; /* its counters at the last look */
+    /* its counters at the last look */
+    uint64_t net_in, net_out, commands, errors, out_of_memory;
     struct mfs_memory_rest rest;
     bool counted;    /* its counters have been read once: those of an adopted one are of before */
     bool growing;    /* used more at the last look than at the one before */
@@ -31,7 +32,7 @@ struct mfs_instances {
     uint64_t moved;    /* bytes that usage changed by since the last look, up and down */
     int64_t looked_at; /* the last regular look; those in between are for the limits alone */
     bool regular;      /* this is one */
-    uint64_t net_in, net_out;
+    uint64_t net_in, net_out, commands, out_of_memory;
     struct mfs_instance *member;
     size_t n;
 };

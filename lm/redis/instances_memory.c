@@ -62,16 +62,22 @@ static void lose_contact(struct mfs_instance *m, const struct mfs_err *err)
     m->silent = true;
 }
 
-static void count_net(struct mfs_instances *f, struct mfs_instance *m,
-                      const struct mfs_admin_info *info)
+static void count(struct mfs_instances *f, struct mfs_instance *m,
+                  const struct mfs_admin_info *info)
 {
-    if (m->counted && info->net_in >= m->net_in && info->net_out >= m->net_out) {
+    if (m->counted && info->net_in >= m->net_in && info->net_out >= m->net_out &&
+        info->commands >= m->commands && info->out_of_memory >= m->out_of_memory) {
         f->net_in += info->net_in - m->net_in;
         f->net_out += info->net_out - m->net_out;
+        f->commands += info->commands - m->commands;
+        f->out_of_memory += info->out_of_memory - m->out_of_memory;
     }
     m->counted = true;
     m->net_in = info->net_in;
     m->net_out = info->net_out;
+    m->commands = info->commands;
+    m->errors = info->errors;
+    m->out_of_memory = info->out_of_memory;
 }
 
 /* Redis gives a connection that has not logged on all the time there is, and has only so many:
@@ -138,7 +144,7 @@ static void look_at(struct mfs_instances *f, struct mfs_instance *m)
     m->silent = false;
     m->missed = 0;
     count_memory(f, m, &info);
-    count_net(f, m, &info);
+    count(f, m, &info);
     if (show_out(m, info.connections, &err))
         lose_contact(m, &err);
     else
@@ -229,6 +235,8 @@ static void fill_sample(const struct mfs_instances *f, struct mfs_instances_samp
     sample->capacity = f->usable;
     sample->net_in = f->net_in;
     sample->net_out = f->net_out;
+    sample->commands = f->commands;
+    sample->out_of_memory = f->out_of_memory;
     sample->part = f->n ? calloc(f->n, sizeof *sample->part) : NULL;
     for (size_t i = 0; i < f->n; i++) {
         const struct mfs_instance *m = &f->member[i];
@@ -236,8 +244,18 @@ static void fill_sample(const struct mfs_instances *f, struct mfs_instances_samp
         sample->used += m->used;
         sample->rss += m->rss;
         if (sample->part)
-            sample->part[sample->n++] = (struct mfs_instances_part){
-                m->redis.part, m->redis.incoming, m->silent, m->used, m->keys};
+            sample->part[sample->n++] =
+                (struct mfs_instances_part){.part = m->redis.part,
+                                            .incoming = m->redis.incoming,
+                                            .silent = m->silent,
+                                            .used = m->used,
+                                            .keys = m->keys,
+                                            .limit = m->redis.maxmemory,
+                                            .net_in = m->net_in,
+                                            .net_out = m->net_out,
+                                            .commands = m->commands,
+                                            .errors = m->errors,
+                                            .out_of_memory = m->out_of_memory};
     }
 }
 

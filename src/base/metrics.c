@@ -1,8 +1,8 @@
 /* The values of a set lie in SHARDS copies, each a run of cells of its own cache lines: a thread
  * counts in the copy that it got when it first counted anything, round robin, so that threads which
  * run at the same time seldom meet in a cell. A counter or gauge takes one cell per series, a
- * histogram MFS_METRIC_BUCKETS and one for the sum of ns. A gauge goes down by wrapping round: the
- * sum over all copies is right all the same. */
+ * histogram MFS_METRIC_BUCKETS, one for the sum of ns and one for the longest. A gauge goes down by
+ * wrapping round: the sum over all copies is right all the same. */
 #include "base/metrics.h"
 
 #include <assert.h>
@@ -80,6 +80,7 @@ static bool ends(const char *text, const char *end)
 static bool well_named(const struct mfs_metric *m)
 {
     return !strncmp(m->name, "memefs_", 7) && strlen(m->name) < MFS_METRIC_NAME_MAX &&
+           (!m->help || strlen(m->help) < MFS_METRIC_HELP_MAX) &&
            ends(m->name, "_total") == (m->kind == MFS_METRIC_COUNTER) &&
            (m->kind != MFS_METRIC_HISTOGRAM || ends(m->name, "_seconds"));
 }
@@ -94,7 +95,7 @@ static size_t lay_out(struct mfs_metric_set *set)
         bool histogram = set->table[i].kind == MFS_METRIC_HISTOGRAM;
 
         *p = (struct mfs_metric_place){.first = (uint32_t)cells,
-                                       .width = histogram ? MFS_METRIC_BUCKETS + 1 : 1,
+                                       .width = histogram ? MFS_METRIC_CELL_COUNT : 1,
                                        .series = count_series(&set->table[i])};
         cells += (size_t)p->series * p->width;
     }
@@ -190,6 +191,15 @@ void mfs_metric_change(struct mfs_metric_set *set, unsigned metric, unsigned ser
     add(own_cell(set, metric, series), (uint64_t)by);
 }
 
+static void raise_to(mfs_metric_cell *cell, uint64_t n)
+{
+    uint64_t has = atomic_load_explicit(cell, memory_order_relaxed);
+
+    while (has < n && !atomic_compare_exchange_weak_explicit(cell, &has, n, memory_order_relaxed,
+                                                             memory_order_relaxed))
+        ;
+}
+
 static unsigned bucket_of(uint64_t ns)
 {
     uint64_t us = (ns + USEC - 1) / USEC;
@@ -208,7 +218,8 @@ void mfs_metric_observe(struct mfs_metric_set *set, unsigned metric, unsigned se
     assert(set->table[metric].kind == MFS_METRIC_HISTOGRAM);
     cells = own_cell(set, metric, series);
     add(cells + bucket_of(took), 1);
-    add(cells + MFS_METRIC_BUCKETS, took);
+    add(cells + MFS_METRIC_CELL_SUM, took);
+    raise_to(cells + MFS_METRIC_CELL_MAX, took);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -227,6 +238,19 @@ void mfs_metric_totals(const struct mfs_metric_set *set, size_t first, size_t n,
         for (size_t i = 0; i < n; i++)
             total[i] += atomic_load_explicit(cell + i, memory_order_relaxed);
     }
+}
+
+uint64_t mfs_metric_most(const struct mfs_metric_set *set, size_t cell)
+{
+    uint64_t most = 0;
+
+    for (unsigned k = 0; k < SHARDS; k++) {
+        uint64_t has =
+            atomic_load_explicit(set->cell + k * set->cells + cell, memory_order_relaxed);
+
+        most = has > most ? has : most;
+    }
+    return most;
 }
 
 uint64_t mfs_metric_value(const struct mfs_metric_set *set, unsigned metric, unsigned series)

@@ -21,6 +21,7 @@
 
 #define MFS_METRIC_NAME_MAX    64
 #define MFS_METRIC_LABELS_MAX  80
+#define MFS_METRIC_HELP_MAX    96
 #define MFS_METRIC_SAMPLES_MAX 1024U /* of a snapshot; what a registry has beyond is left out */
 
 /* Bucket i of a histogram has what took at most 2^i µs and more than the one before; the last one
@@ -36,7 +37,7 @@ struct mfs_metric_label {
 };
 
 struct mfs_metric {
-    const char *name, *help;
+    const char *name, *help; /* help: one line, without quotes; NULL: none */
     enum mfs_metric_kind kind;
     struct mfs_metric_label label[2]; /* the first one, then the second */
 };
@@ -80,16 +81,20 @@ struct mfs_metric_bucket {
 struct mfs_metric_sample {
     char name[MFS_METRIC_NAME_MAX];
     char labels[MFS_METRIC_LABELS_MAX]; /* operation="open",errno="EIO"; "" for none */
+    char help[MFS_METRIC_HELP_MAX];     /* in the first sample of a metric; "" in the others */
     uint32_t kind;                      /* enum mfs_metric_kind */
     uint64_t value; /* of a histogram the number of durations; of a gauge 0 when it is below. It
                      * begins again at 2^53, where messages' numbers end */
     double sum;     /* s, of a histogram, as are the next */
+    double max;     /* the longest one */
     double p50, p90, p99; /* mfs_metric_quantile */
     uint32_t nbuckets;
     struct mfs_metric_bucket *bucket; /* those that are not empty, in order */
 };
 
-/* Every series that is not zero, in the order of registration. */
+/* In the order of registration: every series that is not zero, those of metrics without labels, and
+ * those of counters with one label of at most four values, so that what has yet to happen is seen
+ * to be counted. */
 struct mfs_metric_snapshot {
     uint32_t n;
     struct mfs_metric_sample *sample;
@@ -109,7 +114,7 @@ uint64_t mfs_metrics_digest(struct mfs_metrics *m);
  * interpolation within a bucket, as Prometheus reckons it; 0 when there are none. */
 double mfs_metric_quantile(const struct mfs_metric_sample *s, double q);
 
-/* Writes all of them to the log, a line each, and "end of figures". */
+/* Writes all that are not 0 to the log, a line each, and "end of figures". */
 void mfs_metrics_log(struct mfs_metrics *m);
 
 #endif

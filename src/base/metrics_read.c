@@ -10,6 +10,7 @@
 #include "base/text.h"
 
 #define VALUE_MASK    ((1ULL << 53) - 1)    /* numbers of messages, and Prometheus', end there */
+#define ALWAYS_TOLD   4U                    /* series of a counter */
 #define DIGEST_FACTOR 0x9e3779b97f4a7c15ULL /* odd */
 
 static void put_labels(const struct mfs_metric *m, unsigned series, char *out, size_t size)
@@ -33,7 +34,8 @@ static int put_buckets(const uint64_t *total, struct mfs_metric_sample *s)
         s->value += total[i];
         n += total[i] > 0;
     }
-    s->sum = (double)total[MFS_METRIC_BUCKETS] / (double)MFS_SEC;
+    s->sum = (double)total[MFS_METRIC_CELL_SUM] / (double)MFS_SEC;
+    s->max = (double)total[MFS_METRIC_CELL_MAX] / (double)MFS_SEC;
     s->bucket = n ? calloc(n, sizeof *s->bucket) : NULL;
     if (n && !s->bucket)
         return -ENOMEM;
@@ -41,6 +43,12 @@ static int put_buckets(const uint64_t *total, struct mfs_metric_sample *s)
         if (total[i])
             s->bucket[s->nbuckets++] = (struct mfs_metric_bucket){i, total[i]};
     return 0;
+}
+
+static bool is_told(const struct mfs_metric *m, const struct mfs_metric_sample *s)
+{
+    return s->value > 0 || !m->label[0].name ||
+           (m->kind == MFS_METRIC_COUNTER && !m->label[1].name && m->label[0].n <= ALWAYS_TOLD);
 }
 
 /* `total`: of the series' cells. */
@@ -55,7 +63,7 @@ static int put_sample(const struct mfs_metric *m, unsigned series, const uint64_
     else if (m->kind == MFS_METRIC_COUNTER || total[0] <= INT64_MAX)
         s->value = total[0]; /* a gauge may be below for the moment between two copies */
     s->value &= VALUE_MASK;
-    if (s->value > 0) {
+    if (is_told(m, s)) {
         mfs_text_copy(s->name, sizeof s->name, m->name);
         put_labels(m, series, s->labels, sizeof s->labels);
     }
@@ -65,14 +73,28 @@ static int put_sample(const struct mfs_metric *m, unsigned series, const uint64_
 static int put_metric(const struct mfs_metric *m, const struct mfs_metric_place *p,
                       const uint64_t *total, struct mfs_metric_snapshot *s)
 {
+    uint32_t first = s->n;
     int rc = 0;
 
     for (uint32_t i = 0; i < p->series && !rc && s->n < MFS_METRIC_SAMPLES_MAX; i++) {
         rc = put_sample(m, i, total + p->first + (size_t)i * p->width, &s->sample[s->n]);
-        if (!rc && s->sample[s->n].value > 0)
+        if (!rc && is_told(m, &s->sample[s->n]))
             s->n++;
     }
+    if (s->n > first && m->help)
+        mfs_text_copy(s->sample[first].help, sizeof s->sample[first].help, m->help);
     return rc;
+}
+
+/* Of histograms' longest durations, which do not add up. */
+static void put_longest(const struct mfs_metric_set *set, const struct mfs_metric_place *p,
+                        uint64_t *total)
+{
+    for (uint32_t i = 0; i < p->series && p->width == MFS_METRIC_CELL_COUNT; i++) {
+        size_t cell = p->first + (size_t)i * p->width + MFS_METRIC_CELL_MAX;
+
+        total[cell] = mfs_metric_most(set, cell);
+    }
 }
 
 static int read_set(const struct mfs_metric_set *set, struct mfs_metric_snapshot *s)
@@ -82,6 +104,8 @@ static int read_set(const struct mfs_metric_set *set, struct mfs_metric_snapshot
 
     if (!rc)
         mfs_metric_totals(set, 0, set->cells, total);
+    for (unsigned i = 0; i < set->n && !rc; i++)
+        put_longest(set, &set->place[i], total);
     for (unsigned i = 0; i < set->n && !rc; i++)
         rc = put_metric(&set->table[i], &set->place[i], total, s);
     free(total);
@@ -205,8 +229,9 @@ static void log_sample(const struct mfs_metric_sample *s)
     const char *open = s->labels[0] ? "{" : "", *close = s->labels[0] ? "}" : "";
 
     if (s->kind == MFS_METRIC_HISTOGRAM)
-        mfs_info("stats", "%s%s%s%s count=%llu sum=%.6f p50=%.6f p90=%.6f p99=%.6f", s->name, open,
-                 s->labels, close, (unsigned long long)s->value, s->sum, s->p50, s->p90, s->p99);
+        mfs_info("stats", "%s%s%s%s count=%llu sum=%.6f p50=%.6f p90=%.6f p99=%.6f max=%.6f",
+                 s->name, open, s->labels, close, (unsigned long long)s->value, s->sum, s->p50,
+                 s->p90, s->p99, s->max);
     else
         mfs_info("stats", "%s%s%s%s %llu", s->name, open, s->labels, close,
                  (unsigned long long)s->value);
@@ -222,7 +247,8 @@ void mfs_metrics_log(struct mfs_metrics *m)
         return;
     }
     for (uint32_t i = 0; i < s.n; i++)
-        log_sample(&s.sample[i]);
+        if (s.sample[i].value > 0)
+            log_sample(&s.sample[i]);
     mfs_info("stats", "end of figures");
     mfs_metric_snapshot_free(&s);
 }

@@ -59,8 +59,8 @@ static void print_figure(const struct mfs_metric_sample *f)
 
     snprintf(name, sizeof name, f->labels[0] ? "%s{%s}" : "%s%s", f->name, f->labels);
     if (f->kind == MFS_METRIC_HISTOGRAM)
-        printf("  %-72s %12" PRIu64 " %11.6f %11.6f %11.6f\n", name, f->value, f->p50, f->p90,
-               f->p99);
+        printf("  %-72s %12" PRIu64 " %11.6f %11.6f %11.6f %11.6f\n", name, f->value, f->p50,
+               f->p90, f->p99, f->max);
     else
         printf("  %-72s %12" PRIu64 "\n", name, f->value);
 }
@@ -73,9 +73,10 @@ static void print_source(const struct mfs_stats_source *s)
         mfs_verb_shell_text(s->mount);
         printf(", %.1f s ago", (double)s->age_ms / 1000);
     }
-    printf("\n  %-72s %12s %11s %11s %11s\n", "", "count", "p50 s", "p90 s", "p99 s");
+    printf("\n  %-72s %12s %11s %11s %11s %11s\n", "", "count", "p50 s", "p90 s", "p99 s", "max s");
     for (uint32_t i = 0; i < s->figures.n; i++)
-        print_figure(&s->figures.sample[i]);
+        if (s->figures.sample[i].value > 0)
+            print_figure(&s->figures.sample[i]);
 }
 
 static int print_json(const struct mfs_stats *s)

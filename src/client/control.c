@@ -51,6 +51,7 @@ struct mfs_control {
     bool replicated; /* says the newest table */
     void *arg;
     uint64_t session_id; /* 0: none yet */
+    uint64_t since;      /* when it was made, seconds since 1970; never changes */
     bool ready;
 };
 
@@ -83,6 +84,8 @@ static void say_hello(struct mfs_control *c, struct mfs_conn *conn)
     ready = c->ready;
     pthread_mutex_unlock(&c->lock);
     mfs_text_copy(m.mount, sizeof m.mount, c->config->mount);
+    mfs_text_copy(m.program, sizeof m.program, MEMEFS_VERSION);
+    m.since = c->since;
     request(c, conn, MFS_MSG_CLIENT_HELLO, &m);
     if (ready)
         request(c, conn, MFS_MSG_CLIENT_READY, NULL);
@@ -259,6 +262,7 @@ int mfs_control_create(struct mfs_control **out, const struct mfs_control_config
     if (c == NULL)
         return mfs_err_set(err, -ENOMEM, "out of memory");
     c->config = config;
+    c->since = (uint64_t)mfs_clock_real().tv_sec;
     pthread_mutex_init(&c->lock, NULL);
     mfs_cond_init(&c->changed);
     rc = start(c, err);

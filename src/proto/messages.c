@@ -109,6 +109,7 @@ static const struct mfs_schema join_schema = {
          MFS_FIELD_LIST(struct mfs_msg_join, assigned, nassigned, &assigned_part_schema)},
         {.name = "mount", MFS_FIELD(STR, struct mfs_msg_join, mount)},
         {.name = "copy", MFS_FIELD_LIST(struct mfs_msg_join, copy, ncopies, &report_copy_schema)},
+        {.name = "metrics", .max = 65535, MFS_FIELD(U32, struct mfs_msg_join, metrics)},
         {.name = "control", .max = 65535, MFS_FIELD(U32, struct mfs_msg_join, control)},
         {.name = "term", MFS_FIELD(U64, struct mfs_msg_join, term)},
         {.name = "vote_term", MFS_FIELD(U64, struct mfs_msg_join, vote_term)},
@@ -150,6 +151,12 @@ static const struct mfs_schema report_schema = {
         {.name = "rss", MFS_FIELD(U64, struct mfs_msg_report, rss)},
         {.name = "bandwidth_in", MFS_FIELD(F64, struct mfs_msg_report, bandwidth_in)},
         {.name = "bandwidth_out", MFS_FIELD(F64, struct mfs_msg_report, bandwidth_out)},
+        {.name = "bytes_in", MFS_FIELD(U64, struct mfs_msg_report, bytes_in)},
+        {.name = "bytes_out", MFS_FIELD(U64, struct mfs_msg_report, bytes_out)},
+        {.name = "commands", MFS_FIELD(U64, struct mfs_msg_report, commands)},
+        {.name = "out_of_memory", MFS_FIELD(U64, struct mfs_msg_report, out_of_memory)},
+        {.name = "deaths", MFS_FIELD(U64, struct mfs_msg_report, deaths)},
+        {.name = "revivals", MFS_FIELD(U64, struct mfs_msg_report, revivals)},
         {.name = "peer", MFS_FIELD_LIST(struct mfs_msg_report, peer, npeers, &report_peer_schema)},
         {.name = "part", MFS_FIELD_LIST(struct mfs_msg_report, part, nparts, &report_part_schema)},
         {.name = "client",
@@ -172,6 +179,8 @@ static const struct mfs_schema hello_schema = {
         {.name = "mount", MFS_FIELD(STR, struct mfs_msg_client_hello, mount)},
         {.name = "epoch", MFS_FIELD(U64, struct mfs_msg_client_hello, epoch)},
         {.name = "session", MFS_FIELD(STR, struct mfs_msg_client_hello, session)},
+        {.name = "program", MFS_FIELD(STR, struct mfs_msg_client_hello, program)},
+        {.name = "since", MFS_FIELD(U64, struct mfs_msg_client_hello, since)},
         {0}}};
 
 static const struct mfs_schema receive_schema = {
@@ -416,6 +425,8 @@ const struct mfs_message mfs_messages[MFS_MSG_COUNT] = {
     [MFS_MSG_PROBE] = {"probe", &probe_schema, &probe_reply_schema},
     [MFS_MSG_METRICS] = {"metrics", &mfs_metrics_schema, &empty_schema},
     [MFS_MSG_STATS] = {"stats", &empty_schema, &mfs_stats_schema},
+    [MFS_MSG_MOUNTS] = {"mounts", &empty_schema, &mfs_mounts_full_schema},
+    [MFS_MSG_CLIENTS] = {"clients", &empty_schema, &mfs_mounts_schema},
     [MFS_MSG_LEAVE] = {"leave", &leave_schema, &empty_schema},
     [MFS_MSG_STATE] = {"state", &state_schema, &empty_schema},
     [MFS_MSG_VOTE] = {"vote", &vote_schema, &vote_reply_schema},

@@ -59,6 +59,8 @@ enum mfs_msg {
     MFS_MSG_FOLLOW,       /* cm → lm     that is your cm               → when it is noted  */
     MFS_MSG_HANDOVER,     /* cli → cm    another cm takes over         → what cm knows     */
     MFS_MSG_ADOPT,        /* cm → lm     start a cm at your node       → when it has begun */
+    MFS_MSG_MOUNTS,       /* cm → lm     what have your clients done?  → list of mounts    */
+    MFS_MSG_CLIENTS,      /* cli → cm    the same of all nodes         → list of mounts    */
     MFS_MSG_COUNT
 };
 
@@ -148,6 +150,7 @@ struct mfs_msg_join {
     char mount[MFS_PATH_MAX];           /* mounted there, "" for none */
     uint32_t ncopies;
     struct mfs_report_copy *copy;      /* partitions it is receiving and has not taken yet */
+    uint32_t metrics;                  /* port at which it serves its figures (HTTP); 0: none */
     uint32_t control;                  /* port at which it takes VOTE and FOLLOW; 0: none */
     uint64_t term;                     /* the highest that it knows of */
     uint64_t vote_term;                /* the highest in which it has given its vote */
@@ -192,6 +195,11 @@ struct mfs_msg_report {
     uint64_t rss;             /* of all the node's processes */
     double bandwidth_in;      /* bytes/s of the interface, or of the redis processes */
     double bandwidth_out;
+    /* Of these and the next ones what has been counted since lm, or what it measures, began. */
+    uint64_t bytes_in, bytes_out;
+    uint64_t commands,
+        out_of_memory;         /* of all its partitions: executed; refused as they are full */
+    uint64_t deaths, revivals; /* of their processes */
     uint32_t npeers;
     struct mfs_report_peer *peer; /* empty where the nodes share an interface */
     uint32_t nparts;
@@ -215,6 +223,8 @@ struct mfs_msg_client_hello {
     uint64_t epoch;                 /* of the table it holds, 0 for none */
     char session[MFS_SESSION_TEXT]; /* its session id, 16 hexadecimal digits: lm ends the session,
                                        and with it the locks, when the process dies; "" for none */
+    char program[32];               /* the version of MemEFS */
+    uint64_t since;                 /* when it began, seconds since 1970 */
 };
 
 /* Migration of one partition, see docs/design/migration.md. Every one of these four may be sent
@@ -551,6 +561,35 @@ struct mfs_stats {
     struct mfs_stats_source *source;
 };
 
+/* A client, as its lm tells it to cm. */
+struct mfs_mount {
+    char node[MFS_NAME_MAX]; /* "" when lm tells it */
+    char host[MFS_HOST_MAX]; /* the node's address; likewise */
+    char path[MFS_PATH_MAX];
+    char session[MFS_SESSION_TEXT];
+    char version[32];
+    uint32_t pid, uid;
+    bool connected, ready;
+    uint64_t since;  /* seconds since 1970 */
+    uint64_t age_ms; /* of what it has told of itself; 0 with `operations` 0: nothing yet */
+    uint64_t operations, errors; /* so far */
+    uint64_t read_bytes, written_bytes;
+    double p50, p99, max;               /* s, of all operations together */
+    struct mfs_metric_snapshot figures; /* some of them: mfs_mount_figures */
+};
+
+struct mfs_mounts {
+    uint32_t n;
+    struct mfs_mount *mount;
+};
+
+/* Of a client's figures those that cm is told, NULL at the end. */
+extern const char *const mfs_mount_figures[];
+/* Makes operations, errors, bytes and times of a client's figures. */
+void mfs_mount_sum_up(struct mfs_mount *m, const struct mfs_metric_snapshot *figures);
+/* A copy with figures of its own. 0 or -ENOMEM. */
+int mfs_mount_copy(struct mfs_mount *to, const struct mfs_mount *m);
+
 struct mfs_message {
     const char *name;
     const struct mfs_schema *body, *reply;
@@ -564,7 +603,8 @@ extern const struct mfs_schema mfs_status_place_schema;
 extern const struct mfs_schema mfs_scale_report_schema; /* also for cm scale --json */
 extern const struct mfs_schema mfs_image_part_schema;   /* also for manifests */
 extern const struct mfs_schema mfs_checkpoint_schema;
-extern const struct mfs_schema mfs_stats_schema; /* also for memefs stats --json */
+extern const struct mfs_schema mfs_mounts_schema; /* also for cm clients --json, without figures */
+extern const struct mfs_schema mfs_stats_schema;  /* also for memefs stats --json */
 
 /* The largest body or reply struct, to have room for any. */
 #define MFS_MSG_SIZE_MAX 4096

@@ -1,6 +1,10 @@
 /* The fields of figures: what a client sends of its own, and what lm tells of all. */
 #include "proto/metrics_schemas.h"
 
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "proto/messages.h"
 
 #define FIELDS      (const struct mfs_field[])
@@ -29,6 +33,8 @@ static const struct mfs_schema bucket_schema = {
          .words = kinds},                                                                          \
         {.name = "value", MFS_FIELD(U64, struct mfs_metric_sample, value)},                        \
         {.name = "sum", MFS_FIELD(F64, struct mfs_metric_sample, sum)},                            \
+        {.name = "max", MFS_FIELD(F64, struct mfs_metric_sample, max)},                            \
+        {.name = "help", MFS_FIELD(STR, struct mfs_metric_sample, help)},                          \
     {                                                                                              \
         .name = "buckets",                                                                         \
         MFS_FIELD_LIST(struct mfs_metric_sample, bucket, nbuckets, &bucket_schema),                \
@@ -71,3 +77,98 @@ const struct mfs_schema mfs_stats_schema = {
             MFS_FIELD_LIST(struct mfs_stats, source, nsources, &source_schema),
             .max = SOURCES_MAX},
            {0}}};
+
+/* ---- clients, as cm is told of them ---------------------------------------------------------- */
+
+#define MOUNT_FIELDS                                                                               \
+    {.name = "node", MFS_FIELD(STR, struct mfs_mount, node)},                                      \
+        {.name = "host", MFS_FIELD(STR, struct mfs_mount, host)},                                  \
+        {.name = "path", MFS_FIELD(STR, struct mfs_mount, path)},                                  \
+        {.name = "pid", MFS_FIELD(U32, struct mfs_mount, pid)},                                    \
+        {.name = "uid", MFS_FIELD(U32, struct mfs_mount, uid)},                                    \
+        {.name = "session", MFS_FIELD(STR, struct mfs_mount, session)},                            \
+        {.name = "version", MFS_FIELD(STR, struct mfs_mount, version)},                            \
+        {.name = "connected", MFS_FIELD(BOOL, struct mfs_mount, connected)},                       \
+        {.name = "ready", MFS_FIELD(BOOL, struct mfs_mount, ready)},                               \
+        {.name = "since", MFS_FIELD(U64, struct mfs_mount, since)},                                \
+        {.name = "age_ms", MFS_FIELD(U64, struct mfs_mount, age_ms)},                              \
+        {.name = "operations", MFS_FIELD(U64, struct mfs_mount, operations)},                      \
+        {.name = "errors", MFS_FIELD(U64, struct mfs_mount, errors)},                              \
+        {.name = "read_bytes", MFS_FIELD(U64, struct mfs_mount, read_bytes)},                      \
+        {.name = "written_bytes", MFS_FIELD(U64, struct mfs_mount, written_bytes)},                \
+        {.name = "p50", MFS_FIELD(F64, struct mfs_mount, p50)},                                    \
+        {.name = "p99", MFS_FIELD(F64, struct mfs_mount, p99)},                                    \
+    {                                                                                              \
+        .name = "max", MFS_FIELD(F64, struct mfs_mount, max)                                       \
+    }
+
+static const struct mfs_schema mount_schema = {"mount", sizeof(struct mfs_mount),
+                                               FIELDS{MOUNT_FIELDS, {0}}};
+
+static const struct mfs_schema mount_full_schema = {
+    "mount", sizeof(struct mfs_mount),
+    FIELDS{MOUNT_FIELDS,
+           {.name = "figures",
+            MFS_FIELD_LIST(struct mfs_mount, figures.sample, figures.n, &sample_schema),
+            .max = MFS_METRIC_SAMPLES_MAX},
+           {0}}};
+
+const struct mfs_schema mfs_mounts_schema = {
+    "clients", sizeof(struct mfs_mounts),
+    FIELDS{{.name = "clients", MFS_FIELD_LIST(struct mfs_mounts, mount, n, &mount_schema)}, {0}}};
+
+const struct mfs_schema mfs_mounts_full_schema = {
+    "mounts", sizeof(struct mfs_mounts),
+    FIELDS{{.name = "mounts",
+            MFS_FIELD_LIST(struct mfs_mounts, mount, n, &mount_full_schema),
+            .max = SOURCES_MAX},
+           {0}}};
+
+#define DURATION "memefs_operation_duration_seconds"
+#define ERRORS   "memefs_operation_errors_total"
+#define READ     "memefs_read_bytes_total"
+#define WRITTEN  "memefs_written_bytes_total"
+
+const char *const mfs_mount_figures[] = {DURATION, ERRORS, READ, WRITTEN, NULL};
+
+static void add_up(struct mfs_metric_sample *all, uint64_t *bucket,
+                   const struct mfs_metric_sample *s)
+{
+    all->value += s->value;
+    all->max = s->max > all->max ? s->max : all->max;
+    for (uint32_t i = 0; i < s->nbuckets; i++)
+        bucket[s->bucket[i].index] += s->bucket[i].count;
+}
+
+void mfs_mount_sum_up(struct mfs_mount *m, const struct mfs_metric_snapshot *figures)
+{
+    struct mfs_metric_bucket list[MFS_METRIC_BUCKETS];
+    struct mfs_metric_sample all = {.bucket = list};
+    uint64_t bucket[MFS_METRIC_BUCKETS] = {0};
+
+    for (uint32_t i = 0; i < figures->n; i++) {
+        const struct mfs_metric_sample *s = &figures->sample[i];
+
+        if (!strcmp(s->name, DURATION))
+            add_up(&all, bucket, s);
+        else if (!strcmp(s->name, ERRORS))
+            m->errors += s->value;
+        else if (!strcmp(s->name, READ))
+            m->read_bytes += s->value;
+        else if (!strcmp(s->name, WRITTEN))
+            m->written_bytes += s->value;
+    }
+    for (uint32_t i = 0; i < MFS_METRIC_BUCKETS; i++)
+        if (bucket[i])
+            list[all.nbuckets++] = (struct mfs_metric_bucket){i, bucket[i]};
+    m->operations = all.value;
+    m->p50 = mfs_metric_quantile(&all, 0.50);
+    m->p99 = mfs_metric_quantile(&all, 0.99);
+    m->max = all.max;
+}
+
+int mfs_mount_copy(struct mfs_mount *to, const struct mfs_mount *m)
+{
+    *to = *m;
+    return mfs_metric_snapshot_copy(&to->figures, &m->figures);
+}

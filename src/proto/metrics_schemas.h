@@ -4,6 +4,7 @@
 
 #include "proto/schema.h"
 
-extern const struct mfs_schema mfs_metrics_schema; /* struct mfs_metric_snapshot */
+extern const struct mfs_schema mfs_metrics_schema;     /* struct mfs_metric_snapshot */
+extern const struct mfs_schema mfs_mounts_full_schema; /* struct mfs_mounts, with figures */
 
 #endif

@@ -20,7 +20,7 @@ static const char *const colours[] = {"red", "green", "blue"};
 static const char *const sizes[] = {"small", "large"};
 
 static const struct mfs_metric table[METRICS] = {
-    [PLAIN] = {.name = "memefs_plain_total", .kind = MFS_METRIC_COUNTER},
+    [PLAIN] = {.name = "memefs_plain_total", .help = "Plain things.", .kind = MFS_METRIC_COUNTER},
     [LABELLED] = {.name = "memefs_labelled_bytes_total",
                   .kind = MFS_METRIC_COUNTER,
                   .label = {{"colour", colours, 3}, {"size", sizes, 2}}},
@@ -125,14 +125,19 @@ static void test_snapshot(void **state)
     const struct mfs_metric_sample *s;
 
     assert_int_equal(mfs_metrics_read(f->registry, &f->snapshot), 0);
-    assert_int_equal(f->snapshot.n, 0); /* what is zero is left out */
+    assert_int_equal(f->snapshot.n, 2); /* what is zero and has labels is left out */
+    s = find(f, "memefs_plain_total", "");
+    assert_non_null(s);
+    assert_int_equal(s->value, 0);
+    assert_string_equal(s->help, "Plain things.");
     mfs_metric_snapshot_free(&f->snapshot);
     mfs_metric_add(f->set, LABELLED, 2 * 2 + 1, 7);
     mfs_metric_change(f->set, LEVEL, 0, 5);
     mfs_metric_change(f->set, LEVEL, 0, -2);
-    mfs_metric_observe(f->set, TIMES, 1, 3 * MFS_SEC);
+    mfs_metric_observe(f->set, TIMES, 1, 2 * MFS_SEC);
+    mfs_metric_observe(f->set, TIMES, 1, MFS_SEC);
     assert_int_equal(mfs_metrics_read(f->registry, &f->snapshot), 0);
-    assert_int_equal(f->snapshot.n, 3);
+    assert_int_equal(f->snapshot.n, 4);
     s = find(f, "memefs_labelled_bytes_total", "colour=\"blue\",size=\"large\"");
     assert_non_null(s);
     assert_int_equal(s->value, 7);
@@ -141,8 +146,8 @@ static void test_snapshot(void **state)
     assert_int_equal(s->value, 3);
     s = find(f, "memefs_times_seconds", "size=\"large\"");
     assert_non_null(s);
-    assert_int_equal(s->value, 1);
-    assert_true(s->sum == 3.0);
+    assert_int_equal(s->value, 2);
+    assert_true(s->sum == 3.0 && s->max == 2.0);
 }
 
 static uint32_t bucket_of(struct fixture *f, int64_t ns)
@@ -156,9 +161,9 @@ static uint32_t bucket_of(struct fixture *f, int64_t ns)
     assert_int_equal(mfs_metric_set_create(&set, m, table, METRICS), 0);
     mfs_metric_observe(set, TIMES, 0, ns);
     assert_int_equal(mfs_metrics_read(m, &s), 0);
-    assert_int_equal(s.n, 1);
-    assert_int_equal(s.sample[0].nbuckets, 1);
-    index = s.sample[0].bucket[0].index;
+    assert_int_equal(s.n, 3); /* the others have no labels */
+    assert_int_equal(s.sample[2].nbuckets, 1);
+    index = s.sample[2].bucket[0].index;
     mfs_metric_snapshot_free(&s);
     mfs_metric_set_destroy(set);
     mfs_metrics_destroy(m);
@@ -224,13 +229,14 @@ static void test_sets(void **state)
     mfs_metric_add(NULL, PLAIN, 0, 16);
     assert_int_equal(mfs_metric_value(alone, PLAIN, 0), 8);
     assert_int_equal(mfs_metrics_read(f->registry, &f->snapshot), 0);
-    assert_int_equal(f->snapshot.n, 1);
-    assert_int_equal(f->snapshot.sample[0].value, 4);
+    assert_int_equal(f->snapshot.n, 4); /* those without labels, of both */
+    assert_int_equal(f->snapshot.sample[2].value, 4);
     mfs_metric_snapshot_free(&f->snapshot);
     mfs_metric_set_destroy(second);
     mfs_metric_set_destroy(alone);
     assert_int_equal(mfs_metrics_read(f->registry, &f->snapshot), 0);
-    assert_int_equal(f->snapshot.n, 0);
+    assert_int_equal(f->snapshot.n, 2);
+    assert_int_equal(f->snapshot.sample[0].value, 0);
 }
 
 static void test_names(void **state)
@@ -258,7 +264,8 @@ static void assert_same(const struct mfs_metric_snapshot *a, const struct mfs_me
         assert_string_equal(x->labels, y->labels);
         assert_int_equal(x->kind, y->kind);
         assert_int_equal(x->value, y->value);
-        assert_true(x->p99 == y->p99);
+        assert_true(x->p99 == y->p99 && x->max == y->max);
+        assert_string_equal(x->help, y->help);
         assert_int_equal(x->nbuckets, y->nbuckets);
         for (uint32_t k = 0; k < x->nbuckets; k++) {
             assert_int_equal(x->bucket[k].index, y->bucket[k].index);

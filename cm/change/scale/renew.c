@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cm/change/scale/impl.h"
+#include "cm/nodes/metrics.h"
 #include "cm/nodes/push.h"
 #include "cm/nodes/quorum.h"
 #include "cm/partitions/replicas.h"
@@ -266,6 +267,8 @@ static void publish(struct mfs_renew *r)
     free(cm->state.table);
     cm->state.table = t;
     cm->state.scale.lost = cm->state.nrenewals;
+    mfs_metric_add(cm->figures, MFS_CM_LOST_PARTITIONS, 0, cm->state.nrenewals);
+    mfs_metric_add(cm->figures, MFS_CM_LOST_BYTES, 0, cm->state.scale.lost_bytes);
     mfs_event_add(cm->paths->events, "cm", "renewed",
                   "%s begin empty, as their nodes are dead; memefs lost lists the files with lost "
                   "bytes, memefs fsck --repair mends names that led there",

@@ -35,6 +35,8 @@ struct mfs_admin_info {
     uint64_t copied;           /* by a fork that is at work; bytes */
     uint64_t keys;
     uint64_t net_in, net_out; /* bytes since start */
+    /* since its start: executed; answered with an error; of these as memory is full */
+    uint64_t commands, errors, out_of_memory;
     uint32_t pid, connections;
 };
 int mfs_admin_info(struct mfs_admin *admin, struct mfs_admin_info *info, struct mfs_err *err);

@@ -35,12 +35,18 @@ static void info_word(const char *text, const char *field, char *out, size_t n)
     out[len] = '\0';
 }
 
+/* The number behind a word, 0 when there is none. */
+static uint64_t info_behind(const char *text, const char *word)
+{
+    const char *at = strstr(text, word);
+
+    return at ? strtoull(at + strlen(word), NULL, 10) : 0;
+}
+
 /* "db0:keys=12,expires=…"; only database 0 is used. */
 static uint64_t info_keys(const char *text)
 {
-    const char *at = strstr(text, "\ndb0:keys=");
-
-    return at ? strtoull(at + strlen("\ndb0:keys="), NULL, 10) : 0;
+    return info_behind(text, "\ndb0:keys=");
 }
 
 int mfs_admin_info(struct mfs_admin *admin, struct mfs_admin_info *info, struct mfs_err *err)
@@ -71,6 +77,9 @@ int mfs_admin_info(struct mfs_admin *admin, struct mfs_admin_info *info, struct 
         .keys = info_keys(text),
         .net_in = mfs_admin_field(text, "total_net_input_bytes"),
         .net_out = mfs_admin_field(text, "total_net_output_bytes"),
+        .commands = mfs_admin_field(text, "total_commands_processed"),
+        .errors = mfs_admin_field(text, "total_error_replies"),
+        .out_of_memory = info_behind(text, "\nerrorstat_OOM:count="),
         .pid = (uint32_t)mfs_admin_field(text, "process_id"),
         .connections = (uint32_t)mfs_admin_field(text, "connected_clients"),
     };

@@ -21,6 +21,7 @@ class Memefs(CMakePackage):
     depends_on("cjson")
     depends_on("curl")
     depends_on("expat")
+    depends_on("libmicrohttpd")
     depends_on("hiredis@0.14.1:")
     depends_on("libfuse@3.14:")
     depends_on("openssl@3:")

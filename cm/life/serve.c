@@ -1,0 +1,139 @@
+#include "cm/life/serve.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "cm/nodes/mounts.h"
+#include "cm/state/events.h"
+#include "http/httpd.h"
+#include "net/address.h"
+#include "proto/encode.h"
+
+#define AREA  "metrics"
+#define AGAIN (5 * MFS_SEC)
+
+static int make_metrics(void *arg, bool other, struct mfs_httpd_answer *a)
+{
+    struct mfs_exposition e = {.out = &a->out, .open = other};
+
+    a->type = other ? MFS_EXPOSITION_OPEN1 : MFS_EXPOSITION_PLAIN;
+    return mfs_serve_figures(arg, &e);
+}
+
+static int put_target(const struct mfs_node *n, bool first, struct mfs_buf *out)
+{
+    char address[MFS_ADDRESS_MAX];
+    int rc = mfs_address_join(n->record->address, n->metrics, address, sizeof address);
+
+    if (!rc)
+        rc = mfs_buf_printf(out,
+                            "%s{\"targets\":[\"%s\"],\"labels\":{\"node\":\"%s\",\"deployment\":",
+                            first ? "" : ",", address, n->record->name);
+    if (!rc)
+        rc = mfs_string_encode(n->cm->state.name, out);
+    return rc ? rc : mfs_buf_printf(out, "}}");
+}
+
+/* As http_sd_configs of Prometheus wants it. A node that is away stays: that it does not answer is
+ * what is to be seen. */
+static int make_targets(void *arg, bool other, struct mfs_httpd_answer *a)
+{
+    const struct mfs_cm *cm = arg;
+    bool first = true;
+    int rc = mfs_buf_printf(&a->out, "[");
+
+    (void)other;
+    a->type = "application/json";
+    for (uint32_t i = 0; i < cm->state.nnodes && !rc; i++) {
+        const struct mfs_node *n = cm->nodes[i];
+
+        if (!n->metrics || !n->record->address[0])
+            continue;
+        rc = put_target(n, first, &a->out);
+        first = false;
+    }
+    return rc ? rc : mfs_buf_printf(&a->out, "]\n");
+}
+
+static const struct mfs_httpd_page pages[] = {{"/metrics", MFS_EXPOSITION_OPEN, make_metrics},
+                                              {"/targets", NULL, make_targets},
+                                              {NULL, NULL, NULL}};
+
+/* The same port at the address at which cm itself listens. */
+static int own_address(const struct mfs_cm *cm, char out[MFS_ADDRESS_MAX])
+{
+    const char *host_end = strrchr(cm->address, ':'), *port = strrchr(cm->state.metrics, ':');
+
+    if (!host_end || !port)
+        return -EINVAL;
+    return mfs_text_format(out, MFS_ADDRESS_MAX, "%.*s%s", (int)(host_end - cm->address),
+                           cm->address, port);
+}
+
+static int listen_at(struct mfs_cm *cm, const char *token, struct mfs_err *err)
+{
+    char elsewhere[MFS_ADDRESS_MAX];
+
+    cm->http = mfs_httpd_create(cm->loop, cm->state.metrics, token, pages, cm, err);
+    if (!cm->http && err->code == -EADDRNOTAVAIL && cm->state.term && !own_address(cm, elsewhere))
+        cm->http = mfs_httpd_create(cm->loop, elsewhere, token, pages, cm, err);
+    return cm->http ? 0 : err->code;
+}
+
+static int begin(struct mfs_cm *cm, struct mfs_err *err)
+{
+    char line[MFS_HTTPD_TOKEN_TEXT + 1], token[MFS_HTTPD_TOKEN_TEXT], address[MFS_ADDRESS_MAX];
+    int rc = mfs_httpd_token(&cm->secret, token), n = snprintf(line, sizeof line, "%s\n", token);
+
+    if (!rc)
+        rc = mfs_file_write(cm->paths->token, line, (size_t)n, 0600);
+    explicit_bzero(line, sizeof line);
+    if (rc)
+        mfs_err_set(err, rc, "%s: %s", cm->paths->token, strerror(-rc));
+    else if (cm->state.metrics[0])
+        rc = listen_at(cm, token, err);
+    explicit_bzero(token, sizeof token);
+    if (rc || !cm->http)
+        return rc;
+    mfs_httpd_address(cm->http, address, sizeof address);
+    mfs_info(AREA, "figures are served at http://%s/metrics", address);
+    mfs_mounts_always(cm);
+    return 0;
+}
+
+static void try_again(void *arg)
+{
+    struct mfs_cm *cm = arg;
+    struct mfs_err err = {0};
+
+    if (begin(cm, &err))
+        return;
+    mfs_timer_cancel(cm->serve);
+    cm->serve = NULL;
+}
+
+int mfs_serve_begin(struct mfs_cm *cm, struct mfs_err *err)
+{
+    int rc;
+
+    if (!cm->state.metrics[0] && !cm->state.node_metrics)
+        return 0;
+    rc = begin(cm, err);
+    if (!rc || !mfs_cm_in_phase(cm, MFS_PHASE_RUNNING))
+        return rc ? mfs_err_prefix(err, "metrics") : 0;
+    mfs_event_add(cm->paths->events, "cm", "metrics-failed", "%s", err->msg);
+    cm->serve = mfs_loop_timer(cm->loop, AGAIN, AGAIN, try_again, cm);
+    return cm->serve ? 0 : mfs_err_set(err, -ENOMEM, "out of memory");
+}
+
+void mfs_serve_end(struct mfs_cm *cm)
+{
+    mfs_timer_cancel(cm->serve);
+    cm->serve = NULL;
+    mfs_httpd_destroy(cm->http);
+    cm->http = NULL;
+}

@@ -1,0 +1,64 @@
+/* What a manager serves over HTTP: a table of pages, to be read, from inside its event loop.
+ *
+ * A thin layer over libmicrohttpd (decisions/0036): its epoll descriptor is watched by our loop, so
+ * there are no threads, and pages are made in the loop's thread. GET and HEAD are all there is.
+ *
+ * Who may read: at a loopback address everybody on this machine, provided that the request names
+ * the host by a number or as "localhost" (a web page of elsewhere whose name was made to lead here
+ * names it otherwise); at any other address who shows the token ("Authorization: Bearer TOKEN").
+ *
+ * Bounded: 64 connections, 16 of one address, 16 KiB for the head of a request, no body; 10 s for a
+ * request to come whole, and for silence; 60 s for an answer to be taken; 64 MiB of answers that
+ * are not taken yet, beyond which more are refused with 503. A page that was made is kept for half
+ * a second: however often it is asked for, it is not made more often than that.
+ *
+ * A page that is not text made at once (events as they happen) would be one more function of
+ * struct mfs_httpd_page, which libmicrohttpd asks for the next bytes, and a connection that is
+ * suspended while there are none; there is no such page yet.
+ *
+ * All of it belongs to the loop's thread. */
+#ifndef MFS_HTTP_HTTPD_H
+#define MFS_HTTP_HTTPD_H
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "net/auth.h"
+#include "net/loop.h"
+
+#define MFS_HTTPD_TOKEN_TEXT 65 /* bytes of a token, with its NUL */
+
+struct mfs_httpd;
+
+struct mfs_httpd_answer {
+    const char *type;   /* Content-Type, static */
+    struct mfs_buf out; /* an empty one is given; the content */
+};
+
+struct mfs_httpd_page {
+    const char *path; /* NULL: the end of the table */
+    /* A media type that the page can be, too, when a request's Accept names it; NULL: none. */
+    const char *alternative;
+    /* Makes the page. `other`: as the alternative. 0, or a negative errno: 500 is answered. */
+    int (*make)(void *arg, bool other, struct mfs_httpd_answer *a);
+};
+
+/* The token of a deployment: made of its secret, which it does not tell. 0 or a negative errno. */
+int mfs_httpd_token(const struct mfs_secret *secret, char token[MFS_HTTPD_TOKEN_TEXT]);
+
+/* Listens at "HOST:PORT" (port 0: any free one; NULL: nowhere, see mfs_httpd_add). `token` is
+ * copied; pages and arg must outlive it. NULL: *err; -EADDRINUSE: the port is taken. */
+struct mfs_httpd *mfs_httpd_create(struct mfs_loop *loop, const char *address, const char *token,
+                                   const struct mfs_httpd_page *pages, void *arg,
+                                   struct mfs_err *err);
+/* Closes all connections. Takes NULL. Not from a page. */
+void mfs_httpd_destroy(struct mfs_httpd *h);
+
+void mfs_httpd_address(const struct mfs_httpd *h, char *out, size_t n); /* that it listens at */
+
+/* Serves a stream socket that was connected otherwise, as one of a loopback address. Takes it over.
+ * 0 or a negative errno. */
+int mfs_httpd_add(struct mfs_httpd *h, int fd);
+
+#endif

@@ -1,0 +1,492 @@
+/* libmicrohttpd inside our event loop. It does all of HTTP; here is who may read what, and what
+ * bounds that: libmicrohttpd knows how long a connection was silent, not how long it takes. */
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/crypto/mac.h"
+#include "base/inet.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "http/httpd.h"
+#include "net/address.h"
+
+#define AREA          "http"
+#define BACKLOG       64
+#define CONNECTIONS   64U
+#define OF_AN_ADDRESS 16U
+#define HEAD_MOST     (16U << 10)
+#define SILENCE       10U            /* s */
+#define REQUEST_TIME  (10 * MFS_SEC) /* until a request has come */
+#define ANSWER_TIME   (60 * MFS_SEC) /* until its answer has gone */
+#define KEPT          (MFS_SEC / 2)
+#define HELD_MOST     (64U << 20)
+#define LOOK          MFS_SEC
+#define PAGES_MOST    8
+
+struct peer {
+    struct MHD_Connection *connection;
+    int64_t until; /* mono: then it is cut off */
+    struct peer *next;
+};
+
+/* A page as it was made, both ways. */
+struct kept {
+    struct MHD_Response *response; /* NULL: none */
+    int64_t made;                  /* mono */
+};
+
+struct mfs_httpd {
+    struct mfs_loop *loop;
+    struct MHD_Daemon *daemon;
+    struct mfs_watch *watch;
+    struct mfs_timer *soon, *look; /* soon: there is more to do at once; look: while one is open */
+    const struct mfs_httpd_page *pages;
+    void *arg;
+    char address[128];
+    char token[MFS_HTTPD_TOKEN_TEXT];
+    bool open_to_all; /* at a loopback address */
+    struct peer *peers;
+    size_t held; /* bytes of answers */
+    struct kept kept[PAGES_MOST][2];
+};
+
+/* The content of an answer, for as long as somebody reads it. */
+struct content {
+    struct mfs_httpd *http;
+    struct mfs_buf text;
+};
+
+int mfs_httpd_token(const struct mfs_secret *secret, char token[MFS_HTTPD_TOKEN_TEXT])
+{
+    const char *const fields[] = {"memefs1", "http token"};
+
+    static_assert(MFS_HTTPD_TOKEN_TEXT == MFS_MAC_TEXT, "a token is a MAC");
+    return mfs_mac(secret->bytes, secret->len, fields, 2, token);
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+static void drop_content(void *arg)
+{
+    struct content *c = arg;
+
+    c->http->held -= mfs_buf_len(&c->text);
+    mfs_buf_fini(&c->text);
+    free(c);
+}
+
+/* Takes the text over. NULL: no memory. */
+static struct MHD_Response *respond(struct mfs_httpd *h, struct mfs_buf *text, const char *type)
+{
+    struct content *c = malloc(sizeof *c);
+    struct MHD_Response *r;
+
+    if (!c) {
+        mfs_buf_fini(text);
+        return NULL;
+    }
+    *c = (struct content){h, *text};
+    h->held += mfs_buf_len(text);
+    r = MHD_create_response_from_buffer_with_free_callback_cls(
+        mfs_buf_len(&c->text), mfs_buf_data(&c->text), drop_content, c);
+    if (!r) {
+        drop_content(c);
+        return NULL;
+    }
+    MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    MHD_add_response_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
+    return r;
+}
+
+/* An answer of one line, with one more header (NULL: none). */
+static enum MHD_Result refuse(struct mfs_httpd *h, struct MHD_Connection *c, unsigned status,
+                              const char *header, const char *value, const char *why)
+{
+    struct MHD_Response *r;
+    enum MHD_Result done;
+    struct mfs_buf text;
+
+    mfs_buf_init(&text);
+    mfs_buf_printf(&text, "%s\n", why);
+    r = respond(h, &text, "text/plain; charset=utf-8");
+    if (!r)
+        return MHD_NO;
+    if (header)
+        MHD_add_response_header(r, header, value);
+    done = MHD_queue_response(c, status, r);
+    MHD_destroy_response(r);
+    return done;
+}
+
+static void forget(struct kept *k)
+{
+    if (k->response)
+        MHD_destroy_response(k->response);
+    k->response = NULL;
+}
+
+static int make(struct mfs_httpd *h, const struct mfs_httpd_page *page, bool other, struct kept *k)
+{
+    struct mfs_httpd_answer a = {.type = "text/plain; charset=utf-8"};
+    int rc;
+
+    forget(k);
+    mfs_buf_init(&a.out);
+    rc = page->make(h->arg, other, &a);
+    if (rc) {
+        mfs_buf_fini(&a.out);
+        return rc;
+    }
+    k->response = respond(h, &a.out, a.type);
+    k->made = mfs_clock_mono();
+    return k->response ? 0 : -ENOMEM;
+}
+
+static const char *header(struct MHD_Connection *c, const char *name)
+{
+    const char *value = MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
+
+    return value ? value : "";
+}
+
+static enum MHD_Result serve(struct mfs_httpd *h, struct MHD_Connection *c,
+                             const struct mfs_httpd_page *page)
+{
+    bool other = page->alternative && strcasestr(header(c, "Accept"), page->alternative);
+    struct kept *k = &h->kept[page - h->pages][other];
+    int rc;
+
+    if (k->response && mfs_clock_mono() - k->made < KEPT)
+        return MHD_queue_response(c, MHD_HTTP_OK, k->response);
+    if (h->held > HELD_MOST)
+        return refuse(h, c, MHD_HTTP_SERVICE_UNAVAILABLE, MHD_HTTP_HEADER_RETRY_AFTER, "60",
+                      "too many answers are not taken yet");
+    rc = make(h, page, other, k);
+    if (!rc)
+        return MHD_queue_response(c, MHD_HTTP_OK, k->response);
+    mfs_warn(AREA, "%s: %s", page->path, strerror(-rc));
+    return refuse(h, c, MHD_HTTP_INTERNAL_SERVER_ERROR, NULL, NULL, strerror(-rc));
+}
+
+/* ---- who may --------------------------------------------------------------------------------- */
+
+static bool shows_token(const struct mfs_httpd *h, struct MHD_Connection *c)
+{
+    const char *given =
+        MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
+
+    if (!given || strncasecmp(given, "Bearer ", 7) != 0)
+        return false;
+    given += 7;
+    return mfs_mac_equal(given + strspn(given, " "), h->token);
+}
+
+/* "localhost", or an address, each maybe with a port. */
+static bool names_this_host(const char *host)
+{
+    char name[INET6_ADDRSTRLEN + 1];
+    bool bracket = host[0] == '[';
+    size_t len = strcspn(host + bracket, bracket ? "]" : ":");
+    union mfs_inet a;
+
+    if (!host[0])
+        return true; /* HTTP/1.0 may leave it out; a browser never does */
+    if (mfs_text_format(name, sizeof name, "%.*s", (int)len, host + bracket))
+        return false;
+    return !strcasecmp(name, "localhost") || !mfs_inet_parse(name, 0, &a);
+}
+
+static enum MHD_Result answer(struct mfs_httpd *h, struct MHD_Connection *c, const char *path)
+{
+    if (h->open_to_all && !names_this_host(header(c, MHD_HTTP_HEADER_HOST)))
+        return refuse(h, c, MHD_HTTP_FORBIDDEN, NULL, NULL,
+                      "name this host by its address, or as localhost");
+    if (!h->open_to_all && !shows_token(h, c))
+        return refuse(h, c, MHD_HTTP_UNAUTHORIZED, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
+                      "Bearer realm=\"memefs\"", "the deployment's token is needed");
+    for (const struct mfs_httpd_page *p = h->pages; p->path; p++)
+        if (!strcmp(p->path, path))
+            return serve(h, c, p);
+    return refuse(h, c, MHD_HTTP_NOT_FOUND, NULL, NULL, "there is no such page");
+}
+
+static struct peer *peer_of(struct MHD_Connection *c)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+    return info ? info->socket_context : NULL;
+}
+
+/* Called once when the head of a request has come, and again for its body and its end. */
+static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const char *path,
+                                  const char *method, const char *version, const char *body,
+                                  size_t *body_len, void **known)
+{
+    struct mfs_httpd *h = arg;
+    struct peer *p = peer_of(c);
+
+    (void)version;
+    (void)body;
+    if (*body_len || !p)
+        return MHD_NO; /* nothing that is served has use for a body: it hangs up */
+    if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0) {
+        p->until = mfs_clock_mono() + REQUEST_TIME;
+        return refuse(h, c, MHD_HTTP_METHOD_NOT_ALLOWED, MHD_HTTP_HEADER_ALLOW, "GET, HEAD",
+                      "there is nothing but to read");
+    }
+    if (!*known) {
+        *known = h;
+        return MHD_YES;
+    }
+    p->until = mfs_clock_mono() + ANSWER_TIME;
+    return answer(h, c, path);
+}
+
+static void on_answered(void *arg, struct MHD_Connection *c, void **known,
+                        enum MHD_RequestTerminationCode how)
+{
+    struct peer *p = peer_of(c);
+
+    (void)arg;
+    (void)known;
+    (void)how;
+    if (p)
+        p->until = mfs_clock_mono() + REQUEST_TIME;
+}
+
+/* ---- connections ----------------------------------------------------------------------------- */
+
+static void turn(struct mfs_httpd *h);
+
+static void cut_off(const struct peer *p)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(p->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+    if (info)
+        shutdown(info->connect_fd, SHUT_RDWR);
+}
+
+static void look(void *arg)
+{
+    struct mfs_httpd *h = arg;
+    int64_t now = mfs_clock_mono();
+
+    for (const struct peer *p = h->peers; p; p = p->next)
+        if (now >= p->until)
+            cut_off(p);
+    for (int i = 0; i < PAGES_MOST; i++)
+        for (int k = 0; k < 2; k++)
+            if (now - h->kept[i][k].made >= KEPT)
+                forget(&h->kept[i][k]);
+    turn(h);
+    if (h->peers || !h->look)
+        return;
+    mfs_timer_cancel(h->look);
+    h->look = NULL;
+}
+
+static void begin(struct mfs_httpd *h, struct MHD_Connection *c, void **context)
+{
+    struct peer *p = calloc(1, sizeof *p);
+
+    *context = p;
+    if (!p)
+        return; /* its first request ends it, or its silence */
+    *p = (struct peer){c, mfs_clock_mono() + REQUEST_TIME, h->peers};
+    h->peers = p;
+    if (!h->look)
+        h->look = mfs_loop_timer(h->loop, LOOK, LOOK, look, h);
+}
+
+static void end(struct mfs_httpd *h, struct peer *p)
+{
+    struct peer **at = &h->peers;
+
+    while (*at && *at != p)
+        at = &(*at)->next;
+    if (*at)
+        *at = p->next;
+    free(p);
+}
+
+static void on_connection(void *arg, struct MHD_Connection *c, void **context,
+                          enum MHD_ConnectionNotificationCode what)
+{
+    if (what == MHD_CONNECTION_NOTIFY_STARTED)
+        begin(arg, c, context);
+    else if (*context)
+        end(arg, *context);
+}
+
+static void go_on(void *arg)
+{
+    struct mfs_httpd *h = arg;
+
+    h->soon = NULL;
+    turn(h);
+}
+
+/* Silence is seen by the look of each second. */
+static void turn(struct mfs_httpd *h)
+{
+    MHD_UNSIGNED_LONG_LONG ms;
+
+    MHD_run(h->daemon);
+    if (!h->soon && MHD_get_timeout(h->daemon, &ms) == MHD_YES && !ms)
+        h->soon = mfs_loop_timer(h->loop, 0, 0, go_on, h);
+}
+
+static void ready(void *arg, uint32_t events)
+{
+    (void)events;
+    turn(arg);
+}
+
+int mfs_httpd_add(struct mfs_httpd *h, int fd)
+{
+    struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+
+    if (MHD_add_connection(h->daemon, fd, (struct sockaddr *)&from, sizeof from) != MHD_YES)
+        return -errno;
+    turn(h);
+    return 0;
+}
+
+/* ---- its life -------------------------------------------------------------------------------- */
+
+static void log_line(void *arg, const char *fmt, va_list ap)
+{
+    char line[256];
+
+    (void)arg;
+    vsnprintf(line, sizeof line, fmt, ap);
+    line[strcspn(line, "\n")] = '\0';
+    mfs_debug(AREA, "%s", line);
+}
+
+static bool is_loopback(const struct mfs_address *a)
+{
+    const union mfs_inet *i = (const union mfs_inet *)&a->sa;
+
+    if (i->any.sa_family == AF_INET)
+        return ntohl(i->v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    return IN6_IS_ADDR_LOOPBACK(&i->v6.sin6_addr) ||
+           (IN6_IS_ADDR_V4MAPPED(&i->v6.sin6_addr) &&
+            i->v6.sin6_addr.s6_addr[12] == IN_LOOPBACKNET);
+}
+
+/* The descriptor, or a negative errno with the reason. */
+static int open_socket(struct mfs_httpd *h, const char *address, struct mfs_err *err)
+{
+    struct mfs_address a;
+    int on = 1, fd, rc = mfs_address_parse(address, &a, err);
+
+    if (!rc && a.sa.ss_family == AF_UNIX)
+        rc = mfs_err_set(err, -EINVAL, "\"%s\" is not an address like 127.0.0.1:9470", address);
+    if (rc)
+        return rc;
+    h->open_to_all = is_loopback(&a);
+    fd = socket(a.sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return mfs_err_set(err, -errno, "%s: %s", address, strerror(errno));
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (bind(fd, (struct sockaddr *)&a.sa, a.len) || listen(fd, BACKLOG) ||
+        getsockname(fd, (struct sockaddr *)&a.sa, &a.len)) {
+        rc = mfs_err_set(err, -errno, "can't listen at %s: %s", address, strerror(errno));
+        close(fd);
+        return rc;
+    }
+    mfs_address_format(&a, h->address, sizeof h->address);
+    return fd;
+}
+
+static struct MHD_Daemon *start(struct mfs_httpd *h, int fd)
+{
+    const struct MHD_OptionItem listens[] = {{MHD_OPTION_LISTEN_SOCKET, fd, NULL},
+                                             {MHD_OPTION_END, 0, NULL}};
+    const struct MHD_OptionItem no_more[] = {{MHD_OPTION_END, 0, NULL}};
+    unsigned flags = MHD_USE_EPOLL | MHD_USE_ERROR_LOG | (fd < 0 ? MHD_USE_NO_LISTEN_SOCKET : 0);
+
+    return MHD_start_daemon(
+        flags, 0, NULL, NULL, on_request, h, MHD_OPTION_EXTERNAL_LOGGER, log_line, NULL,
+        MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS, MHD_OPTION_PER_IP_CONNECTION_LIMIT, OF_AN_ADDRESS,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_MOST, MHD_OPTION_CONNECTION_TIMEOUT,
+        SILENCE, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_COMPLETED, on_answered, h,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_ARRAY,
+        fd < 0 ? no_more : listens, MHD_OPTION_END);
+}
+
+static int join_loop(struct mfs_httpd *h)
+{
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+
+    h->watch = info ? mfs_loop_watch(h->loop, info->epoll_fd, EPOLLIN, ready, h) : NULL;
+    return h->watch ? 0 : -ENOMEM;
+}
+
+struct mfs_httpd *mfs_httpd_create(struct mfs_loop *loop, const char *address, const char *token,
+                                   const struct mfs_httpd_page *pages, void *arg,
+                                   struct mfs_err *err)
+{
+    struct mfs_httpd *h = calloc(1, sizeof *h);
+    int fd = -1, n = 0;
+
+    while (pages[n].path)
+        n++;
+    assert(n <= PAGES_MOST);
+    if (!h) {
+        mfs_err_set(err, -ENOMEM, "out of memory");
+        return NULL;
+    }
+    h->loop = loop;
+    h->pages = pages;
+    h->arg = arg;
+    h->open_to_all = true;
+    mfs_text_copy(h->token, sizeof h->token, token);
+    fd = address ? open_socket(h, address, err) : -1;
+    if (address && fd < 0) {
+        mfs_httpd_destroy(h);
+        return NULL;
+    }
+    h->daemon = start(h, fd); /* the socket is its own now */
+    if (h->daemon && !join_loop(h))
+        return h;
+    mfs_err_set(err, -ENOMEM, "libmicrohttpd can't begin");
+    mfs_httpd_destroy(h);
+    return NULL;
+}
+
+void mfs_httpd_address(const struct mfs_httpd *h, char *out, size_t n)
+{
+    mfs_text_copy(out, n, h->address);
+}
+
+void mfs_httpd_destroy(struct mfs_httpd *h)
+{
+    if (!h)
+        return;
+    mfs_watch_remove(h->watch);
+    for (int i = 0; i < PAGES_MOST; i++)
+        for (int k = 0; k < 2; k++)
+            forget(&h->kept[i][k]);
+    if (h->daemon)
+        MHD_stop_daemon(h->daemon);
+    mfs_timer_cancel(h->soon);
+    mfs_timer_cancel(h->look);
+    explicit_bzero(h->token, sizeof h->token);
+    free(h);
+}

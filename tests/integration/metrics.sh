@@ -1,0 +1,138 @@
+#!/usr/bin/env bash
+# Figures over HTTP: what cm and lms serve is good for promtool, in both formats; a Prometheus that knows cm alone finds
+# the lms, also one that comes, and reads as many operations as were done; at an address that others reach
+# nothing comes without the token; idle connections, readers that do not read, garbage and heads without end hold
+# nothing up; it goes on after cm was killed.
+# ctest: timeout=120 long=30
+# shellcheck source=tests/support/own_net.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/own_net.sh"
+need curl jq prometheus promtool python3
+
+client=$HARNESS_DIR/metrics_http.py
+at=127.0.0.1:9470
+deployment_start 2 --partitions 8 --metrics $at --node-metrics 9471
+
+served() # ADDRESS [CURL'S ARGUMENTS]
+{
+    curl -sf --max-time 10 "${@:2}" "http://$1/metrics"
+}
+
+say "both formats"
+for address in $at 127.0.0.1:9471 127.0.0.2:9471; do
+    served "$address" >"$T/plain" || fail "$address does not serve"
+    promtool check metrics <"$T/plain" >"$T/lint" 2>&1 || fail "$address: $(cat "$T/lint")"
+    equal "" "$(cat "$T/lint")" "promtool of $address"
+    served "$address" -H 'Accept: application/openmetrics-text; version=1.0.0,text/plain;q=0.5' >"$T/open"
+    equal "# EOF" "$(tail -1 "$T/open")" "the end of OpenMetrics"
+done
+
+say "Prometheus"
+cat >"$T/prometheus.yml" <<YAML
+global: {scrape_interval: 1s, scrape_timeout: 1s}
+rule_files: [$HARNESS_DIR/../../docs/grafana/alerts.yml]
+scrape_configs:
+  - job_name: cm
+    static_configs: [{targets: ["$at"]}]
+  - job_name: lm
+    http_sd_configs: [{url: "http://$at/targets", refresh_interval: 1s}]
+YAML
+promtool check config "$T/prometheus.yml" >/dev/null || fail "the configuration"
+prometheus --config.file "$T/prometheus.yml" --storage.tsdb.path "$T/tsdb" --web.listen-address 127.0.0.1:9090 \
+    >"$T/prometheus.log" 2>&1 &
+prometheus=$!
+
+query() # PROMQL: the value, "" when there is none
+{
+    curl -sf --get --data-urlencode "query=$1" http://127.0.0.1:9090/api/v1/query | jq -r '.data.result[0].value[1] // ""'
+}
+
+is() # VALUE PROMQL
+{
+    [ "$(query "$2")" = "$1" ]
+}
+
+must_happen 20 is 3 'sum(up)'
+for i in $(seq 23); do mkdir "$MNT0/dir$i"; done
+for i in $(seq 5); do mkdir "$MNT1/other$i"; done
+head -c 100000 /dev/zero >"$MNT0/file"
+if rmdir "$MNT0/none" 2>/dev/null; then fail "rmdir of nothing"; fi
+must_happen 20 is 23 "sum(memefs_operation_duration_seconds_count{mount=\"$MNT0\",operation=\"mkdir\"})"
+must_happen 20 is 5 "sum(memefs_operation_duration_seconds_bucket{node=\"node-1\",operation=\"mkdir\",le=\"+Inf\"})"
+must_happen 20 is 28 'sum(memefs_mount_operations_total{operation="mkdir"})'
+must_happen 20 is 100000 "sum(memefs_mount_written_bytes_total{mount=\"$MNT0\"})"
+must_happen 20 is 100000 'sum(memefs_written_bytes_total)'
+must_happen 5 is 2 'sum(memefs_node_up)'
+must_happen 5 is 8 'sum(memefs_lm_partitions)'
+must_happen 5 is 8 'count(memefs_partition_keys{role="serving"})'
+
+say "documents"
+docs=$HARNESS_DIR/../../docs
+for address in $at 127.0.0.1:9471; do served "$address"; done | sed -n 's/^# TYPE \([a-z0-9_]*\) .*/\1/p' | sort -u >"$T/served"
+# shellcheck disable=SC2016
+grep -o '`memefs_[a-z0-9_]*`' "$docs/reference/metrics.md" | tr -d '`' | sort -u >"$T/described"
+equal "" "$(comm -3 "$T/served" "$T/described" | tr '\n' ' ')" "served, and described in docs/reference/metrics.md"
+cat "$docs"/grafana/* | grep -o 'memefs_[a-z0-9_]*' | sed 's/_\(bucket\|count\)$//' | sort -u >"$T/used"
+equal "" "$(comm -13 "$T/served" "$T/used" | tr '\n' ' ')" "used by the dashboard and the rules, and not served"
+promtool check rules "$docs/grafana/alerts.yml" >/dev/null || fail "the rules"
+jq -e '.panels | length > 20' "$docs/grafana/memefs.json" >/dev/null || fail "the dashboard"
+
+say "a flood, and readers that do not read, beside a change of the nodes"
+timeout 100 python3 "$client" idle 127.0.0.1 9470 1000 127.0.0.3 >"$T/idle" &
+flood=$!
+timeout 100 python3 "$client" slow 127.0.0.1 9470 - 127.0.0.4 >"$T/slow" &
+reader=$!
+wait_for 20 grep -q held "$T/idle" || fail "no connections"
+wait_for 20 grep -q full "$T/slow" || fail "all was read"
+cm_ scale +1 >/dev/null || fail "scale"
+served $at --interface 127.0.0.5 >/dev/null || fail "others are not served beside a flood"
+rss=$(awk '/^VmRSS/ {print $2}' "/proc/$(cut -d' ' -f1 "$STATE/cm.pid")/status")
+[ "$rss" -lt 100000 ] || [ -n "${ASAN_OPTIONS:-}" ] || fail "cm has $rss KiB"
+kill "$flood" "$reader"
+must_happen 20 is 4 'sum(up)'
+must_happen 20 is 3 'sum(memefs_node_up)'
+python3 "$client" oversize 127.0.0.1 9470 >"$T/over"
+grep -Eq '^(HTTP/1.1 4|hung up)' "$T/over" || fail "a head of 100 KB: $(cat "$T/over")"
+equal well "$(python3 "$client" garbage 127.0.0.1 9470)" garbage
+
+status() # CURL'S ARGUMENTS
+{
+    curl -s -o /dev/null -w '%{http_code}' --max-time 10 "$@"
+}
+
+equal 405 "$(status -X DELETE http://$at/metrics)" "DELETE"
+equal 404 "$(status http://$at/)" "no page"
+equal 403 "$(status -H 'Host: memefs.example' http://$at/metrics)" "another name"
+equal 200 "$(status -H 'Host: localhost:1' http://$at/metrics)" "localhost"
+equal 200 "$(status -I http://$at/metrics)" "HEAD"
+
+say "cm that was killed"
+kill -KILL "$(cut -d' ' -f1 "$STATE/cm.pid")"
+cm_ start >/dev/null || fail "cm start"
+must_happen 10 served $at
+must_happen 20 is 3 'count(memefs_node_up == 1)'
+expect_fail 1 cm_ start --metrics 127.0.0.1:9999
+kill "$prometheus"
+wait "$prometheus" || true
+cm_ stop
+
+say "at an address that others reach"
+ip link add outside type bridge
+ip addr add 10.47.0.1/24 dev outside
+ip link set outside up
+cm_ start --memory 256M --metrics 10.47.0.1:9470 >/dev/null || fail "cm start there"
+equal 401 "$(status http://10.47.0.1:9470/metrics)" "no token"
+equal 401 "$(status -H "Authorization: Bearer $(tr 0-9a-f 1-9a-f0 <"$STATE/token")" http://10.47.0.1:9470/targets)" \
+    "another token"
+equal 600 "$(stat -c %a "$STATE/token")" "mode of the token's file"
+curl -si http://10.47.0.1:9470/metrics | grep -qi '^WWW-Authenticate: Bearer' || fail "no WWW-Authenticate"
+served 10.47.0.1:9470 -H "Authorization: Bearer $(cat "$STATE/token")" | grep -q '^memefs_cm_uptime_seconds ' ||
+    fail "the token does not open"
+cm_ stop
+[ ! -e "$STATE/token" ] || fail "the token is left"
+
+say "an address that is taken"
+python3 "$client" take 127.0.0.1 9471 >"$T/taken" &
+must_happen 10 grep -q taken "$T/taken"
+expect_fail 1 cm_ start --memory 256M --metrics 127.0.0.1:9471
+grep -q 'metrics: can.t listen at 127.0.0.1:9471' "$T/expect.out" || fail "$(cat "$T/expect.out")"
+kill %%

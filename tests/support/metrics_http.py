@@ -1,0 +1,89 @@
+"""What clients of HTTP do that mean no good, at HOST PORT: `idle N` holds N connections that say nothing or half a
+request, `slow` asks for page after page and reads none, `take` listens there itself, `oversize` and `garbage` send what no server takes.
+With a second address as FROM the connections come from there."""
+import socket
+import sys
+import time
+
+what, host, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
+source = sys.argv[5] if len(sys.argv) > 5 else None
+
+
+def connect():
+    s = socket.socket(socket.AF_INET)
+    s.settimeout(5)
+    if source:
+        s.bind((source, 0))
+    s.connect((host, port))
+    return s
+
+
+def answer(s):
+    """All that comes until the other end hangs up."""
+    got = b""
+    try:
+        while True:
+            more = s.recv(65536)
+            if not more:
+                return got
+            got += more
+    except (ConnectionError, socket.timeout):
+        return got
+
+
+def idle(n):
+    held = []
+    for i in range(n):
+        try:
+            s = connect()
+            if i % 2:
+                s.send(b"GET /metrics HTTP/1.1\r\nHost: local")
+            held.append(s)
+        except OSError:
+            pass
+    print("held", len(held), flush=True)
+    time.sleep(60)
+
+
+def slow():
+    """Asks until nothing more can be sent, reads nothing; then waits for the end."""
+    s = connect()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    s.settimeout(0.5)
+    try:
+        while True:
+            s.send(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n" * 100)
+    except OSError:
+        pass
+    print("full", flush=True)
+    time.sleep(60)
+
+
+if what == "idle":
+    idle(int(sys.argv[4]))
+elif what == "slow":
+    slow()
+elif what == "take":
+    server = socket.create_server((host, port))
+    print("taken", flush=True)
+    time.sleep(60)
+elif what == "oversize":
+    s = connect()
+    try:
+        s.sendall(b"GET /metrics HTTP/1.1\r\nX: " + b"a" * 100000 + b"\r\n\r\n")
+    except OSError:
+        pass
+    print(answer(s)[:12].decode() or "hung up")
+elif what == "garbage":
+    for text in (b"\x00\xff\x80" * 3000, b"SSH-2.0-x\r\n", b"GET\r\n\r\n", b"GET /metrics HTTP/9.9\r\n\r\n",
+                 b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
+                 b"POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n\r\nabc"):
+        s = connect()
+        try:
+            s.sendall(text)
+            s.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+        first = answer(s)[:12].decode(errors="replace")
+        assert first == "" or first.startswith("HTTP/1.1 4") or first.startswith("HTTP/1.1 5"), (text[:40], first)
+    print("well")
