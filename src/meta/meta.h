@@ -349,6 +349,9 @@ struct mfs_dirent {
     uint32_t type; /* S_IFMT bits */
 };
 int mfs_meta_list(struct mfs_meta *meta, uint64_t ino, struct mfs_listing **listing);
+/* About how many names the directory has, by the shard in which `name` would be: one round trip of
+ * one command. -errno. */
+int64_t mfs_meta_names_about(struct mfs_meta *meta, uint64_t dir, const char *name);
 /* One more reference; each is given back by mfs_listing_free. Any thread. */
 struct mfs_listing *mfs_listing_ref(struct mfs_listing *l);
 size_t mfs_listing_count(const struct mfs_listing *l);
@@ -358,10 +361,11 @@ bool mfs_listing_find(struct mfs_listing *l, const char *name, size_t *at);
 void mfs_listing_free(struct mfs_listing *l); /* NULL is fine */
 
 /* Looks up, in one round trip, those of the directory's entries [from, from + n) that are regular
- * files and not known under leases; n is MFS_META_LEARN at most. */
+ * files and not known under leases; n is MFS_META_LEARN at most. One round trip more for those
+ * whose inode is elsewhere. `order`, or NULL: places in the listing, one for each entry. */
 #define MFS_META_LEARN 256U
-void mfs_meta_learn(struct mfs_meta *meta, uint64_t dir, const struct mfs_listing *l, size_t from,
-                    size_t n);
+void mfs_meta_learn(struct mfs_meta *meta, uint64_t dir, const struct mfs_listing *l,
+                    const uint32_t *order, size_t from, size_t n);
 /* Would mfs_meta_lookup say at once what the name is, or that it is not there? */
 bool mfs_meta_knows(struct mfs_meta *meta, uint64_t dir, const char *name);
 

@@ -156,6 +156,7 @@ enum mfs_effect { MFS_EFFECTS(MFS_EFFECT_NAME) MFS_NEFFECTS };
     EACH("hdel", CHANGES)                                                                          \
     EACH("hexists", READS)                                                                         \
     EACH("hkeys", READS)                                                                           \
+    EACH("hlen", READS)                                                                            \
     EACH("hscan", READS)                                                                           \
     EACH("sscan", READS) /* fsck/scan/scan.c */                                                    \
     EACH("exists", READS)                                                                          \

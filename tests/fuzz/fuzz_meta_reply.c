@@ -100,7 +100,7 @@ static void list(const struct operands *o)
         FUZZ_CHECK(!(e.type & ~(uint32_t)S_IFMT));
     }
     if (l) {
-        mfs_meta_learn(o->meta, o->dir, l, 0, MFS_META_LEARN);
+        mfs_meta_learn(o->meta, o->dir, l, NULL, 0, MFS_META_LEARN);
         for (size_t i = 0; i < mfs_listing_count(l); i++) {
             struct mfs_dirent e = mfs_listing_at(l, i);
 

@@ -57,7 +57,7 @@ static struct mfs_listing *list(void)
 
     assert_int_equal(mfs_meta_list(b.meta, ROOT, &l), 0);
     for (size_t from = 0; from < mfs_listing_count(l); from += MFS_META_LEARN)
-        mfs_meta_learn(b.meta, ROOT, l, from, MFS_META_LEARN);
+        mfs_meta_learn(b.meta, ROOT, l, NULL, from, MFS_META_LEARN);
     return l;
 }
 
@@ -88,8 +88,8 @@ static void test_learned(void **state)
         assert_int_equal(attr.ino, e.ino);
     }
     assert_int_equal(meta_client_round_trips(&b), before);
-    mfs_meta_learn(b.meta, ROOT, l, 0, MFS_META_LEARN);
-    mfs_meta_learn(b.meta, ROOT, l, mfs_listing_count(l), MFS_META_LEARN);
+    mfs_meta_learn(b.meta, ROOT, l, NULL, 0, MFS_META_LEARN);
+    mfs_meta_learn(b.meta, ROOT, l, NULL, mfs_listing_count(l), MFS_META_LEARN);
     assert_int_equal(meta_client_round_trips(&b), before);
     mfs_listing_free(l);
 }

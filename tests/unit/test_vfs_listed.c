@@ -1,9 +1,12 @@
-/* What a client that has listed a directory finds out about its files: many at once, and never less
- * than a look-up of each would tell. ctest: threaded timeout=120 */
+/* What a client finds out about the files of a directory that it has listed, or in which it looks
+ * at one after the other: many at once, and never less than a look-up of each would tell.
+ * ctest: threaded timeout=120 */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -11,7 +14,9 @@
 #include <sys/stat.h>
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "cluster/placement.h"
+#include "vfs/names/streaks.h"
 #include "vfs/vfs.h"
 #include "vfs_fixture.h"
 
@@ -23,23 +28,41 @@ static struct vfs_client maker, other; /* the second one has leases */
 static char names[FILES][16];          /* in the order of the listing */
 static unsigned found;
 
-static int start(void **state)
+static const char *counted(char stem, unsigned i)
+{
+    static _Thread_local char name[16];
+
+    snprintf(name, sizeof name, "%c%u", stem, i);
+    return name;
+}
+
+/* `files`: that the other client may know; 0: as many as it will. */
+static int start_with(uint32_t files)
 {
     struct mfs_store_opts opts = {.node = REDIS_FIXTURE_NODE};
+    struct mfs_vfs_opts vfs = {.leases = true, .files = files};
     struct mfs_attr attr;
-    char name[16];
 
-    (void)state;
     assert_int_equal(redis_fixture_reset(vfs_redis), 0);
     vfs_client_start(&maker.store, &maker.vfs);
     assert_int_equal(mfs_store_create(&other.store, redis_fixture_table(vfs_redis), &opts), 0);
-    assert_int_equal(
-        mfs_vfs_create(&other.vfs, other.store, &(struct mfs_vfs_opts){.leases = true}), 0);
-    for (unsigned i = 0; i < FILES; i++) {
-        snprintf(name, sizeof name, "f%u", i);
-        assert_int_equal(mfs_vfs_mknod(maker.vfs, ROOT, name, S_IFREG | 0644, 0, &root, &attr), 0);
-    }
+    assert_int_equal(mfs_vfs_create(&other.vfs, other.store, &vfs), 0);
+    for (unsigned i = 0; i < FILES; i++)
+        assert_int_equal(
+            mfs_vfs_mknod(maker.vfs, ROOT, counted('f', i), S_IFREG | 0644, 0, &root, &attr), 0);
     return 0;
+}
+
+static int start(void **state)
+{
+    (void)state;
+    return start_with(0);
+}
+
+static int start_small(void **state)
+{
+    (void)state;
+    return start_with(FILES / 2);
 }
 
 static int stop(void **state)
@@ -132,6 +155,156 @@ static void test_changes(void **state)
     assert_int_equal(look("neither"), -ENOENT);
 }
 
+/* --- without a listing ------------------------------------------------------------------------ */
+
+/* As a program does that counts. */
+static void test_unlisted(void **state)
+{
+    uint64_t before = round_trips();
+
+    (void)state;
+    for (unsigned i = 0; i < FILES; i++)
+        assert_int_equal(look(counted('f', i)), 0);
+    assert_in_range(round_trips() - before, 1, 24);
+}
+
+/* Every third, from the end on. */
+static void test_unlisted_in_any_order(void **state)
+{
+    uint64_t before = round_trips();
+
+    (void)state;
+    for (unsigned i = 0; i < FILES; i++)
+        assert_int_equal(look(counted('f', i * 77 % FILES)), 0);
+    assert_in_range(round_trips() - before, 1, FILES / 2);
+}
+
+/* A name costs what it did where few are files that are there. */
+static void test_few(void **state)
+{
+    uint64_t before = round_trips();
+
+    (void)state;
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(look(counted('f', 50 * i)), 0);
+    for (unsigned i = 0; i < 50; i++)
+        assert_int_equal(look(counted('n', i)), -ENOENT);
+    assert_in_range(round_trips() - before, 53, 56);
+}
+
+/* Of more names than are kept it is only asked how many they are. */
+static void test_too_many(void **state)
+{
+    uint64_t before = round_trips();
+
+    (void)state;
+    for (unsigned i = 0; i < FILES; i++)
+        assert_int_equal(look(counted('f', i)), 0);
+    assert_in_range(round_trips() - before, FILES, FILES + 4);
+}
+
+/* Of which most have their inode elsewhere. */
+static void test_moved(void **state)
+{
+    uint64_t before;
+
+    (void)state;
+    for (unsigned i = 0; i < FILES; i++) {
+        char to[16];
+
+        snprintf(to, sizeof to, "m%u", i);
+        assert_int_equal(mfs_vfs_rename(maker.vfs, ROOT, counted('f', i), ROOT, to, 0, &root), 0);
+    }
+    mfs_clock_sleep(300 * MFS_MSEC); /* the old names are settled */
+    before = round_trips();
+    for (unsigned i = 0; i < FILES; i++)
+        assert_int_equal(look(counted('m', i)), 0);
+    assert_in_range(round_trips() - before, 1, 40);
+}
+
+static atomic_uint modes[FILES]; /* of which the maker's change has returned */
+static atomic_bool over;
+
+static void *look_at_all(void *arg)
+{
+    uintptr_t stale = 0;
+
+    for (unsigned i = (unsigned)(uintptr_t)arg; !atomic_load(&over); i = (i + 1) % FILES) {
+        unsigned least = atomic_load(&modes[i]);
+        struct mfs_attr attr;
+
+        if (mfs_vfs_lookup(other.vfs, ROOT, counted('f', i), &attr) || (attr.mode & 0777) < least)
+            stale++;
+    }
+    return (void *)stale;
+}
+
+/* No look that begins when another client's change has returned sees less, be it brought along. */
+static void test_changed_meanwhile(void **state)
+{
+    int64_t end = mfs_clock_mono() + MFS_SEC;
+    pthread_t threads[2];
+
+    (void)state;
+    atomic_store(&over, false);
+    for (unsigned i = 0; i < FILES; i++)
+        atomic_store(&modes[i], 0);
+    for (uintptr_t i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, look_at_all, (void *)(i * 100)), 0);
+    for (unsigned mode = 0400; mode < 0777 && mfs_clock_mono() < end; mode++) {
+        for (unsigned i = 0; i < FILES && mfs_clock_mono() < end; i++) {
+            struct mfs_attr attr = {.mode = mode};
+
+            assert_int_equal(mfs_vfs_lookup(maker.vfs, ROOT, counted('f', i), &attr), 0);
+            attr.mode = mode;
+            assert_int_equal(mfs_vfs_setattr(maker.vfs, attr.ino, MFS_SET_MODE, &attr, NULL), 0);
+            atomic_store(&modes[i], mode);
+        }
+    }
+    atomic_store(&over, true);
+    for (unsigned i = 0; i < 2; i++) {
+        void *stale;
+
+        pthread_join(threads[i], &stale);
+        assert_int_equal((uintptr_t)stale, 0);
+    }
+}
+
+/* --- when it pays ------------------------------------------------------------------------------
+ */
+
+#define MOST 65536
+
+/* Files until it is listed, of so many names. */
+static unsigned files_until_due(struct mfs_streaks *s, int64_t size, int64_t now)
+{
+    for (unsigned n = 1; n < 100000; n++) {
+        mfs_streaks_found(s, ROOT, now);
+        if (mfs_streaks_due(s, ROOT) && mfs_streaks_sized(s, ROOT, size, MOST))
+            return n;
+    }
+    return 0;
+}
+
+static void test_streaks(void **state)
+{
+    struct mfs_streaks s = {0};
+
+    (void)state;
+    assert_int_equal(files_until_due(&s, 10, MFS_SEC), 4);
+    assert_false(mfs_streaks_due(&s, ROOT)); /* it is being listed */
+    mfs_streaks_listed(&s, ROOT, -1);
+    assert_int_equal(files_until_due(&s, 6400, MFS_SEC), 100);
+    mfs_streaks_listed(&s, ROOT, 5); /* which was not worth it */
+    assert_int_equal(files_until_due(&s, 6400, MFS_SEC), 200);
+    mfs_streaks_listed(&s, ROOT, 6000);
+    assert_int_equal(files_until_due(&s, 6400, 100 * MFS_SEC), 100); /* after a pause */
+    mfs_streaks_listed(&s, ROOT, 6000);
+    assert_int_equal(files_until_due(&s, 64, 200 * MFS_SEC), 4);
+    mfs_streaks_listed(&s, ROOT, 6000);
+    assert_int_equal(files_until_due(&s, MOST + 1, 300 * MFS_SEC), 0);
+}
+
 static int setup_all(void **state)
 {
     (void)state;
@@ -144,6 +317,13 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_in_order, start, stop),
         cmocka_unit_test_setup_teardown(test_in_any_order, start, stop),
         cmocka_unit_test_setup_teardown(test_changes, start, stop),
+        cmocka_unit_test_setup_teardown(test_unlisted, start, stop),
+        cmocka_unit_test_setup_teardown(test_unlisted_in_any_order, start, stop),
+        cmocka_unit_test_setup_teardown(test_few, start, stop),
+        cmocka_unit_test_setup_teardown(test_too_many, start_small, stop),
+        cmocka_unit_test_setup_teardown(test_moved, start, stop),
+        cmocka_unit_test_setup_teardown(test_changed_meanwhile, start, stop),
+        cmocka_unit_test(test_streaks),
     };
 
     return cmocka_run_group_tests(tests, setup_all, vfs_redis_stop);

@@ -385,3 +385,27 @@ int mfs_meta_list(struct mfs_meta *meta, uint64_t ino, struct mfs_listing **list
         *listing = s.l;
     return rc;
 }
+
+int64_t mfs_meta_names_about(struct mfs_meta *meta, uint64_t dir, const char *name)
+{
+    uint32_t part = mfs_placement_entry(dir, name, strlen(name), meta->nparts);
+    char key[MFS_KEY_INO_LEN];
+    unsigned char *bits;
+    struct mfs_call c;
+    size_t n, shards = 0;
+    int64_t names;
+
+    mfs_key_ino(key, 'D', dir);
+    mfs_call_command(&c, "HLEN");
+    mfs_args_bin(&c.args, key, sizeof key);
+    c.cmd.idempotent = true;
+    names = mfs_call_run(meta, &c, part);
+    if (!names)
+        names = mfs_reply_int(c.cmd.reply);
+    mfs_call_fini(&c);
+    bits = mfs_dircache_bits(meta->dirs, dir, &n);
+    for (uint32_t p = 0; bits && p < meta->nparts; p++)
+        shards += mfs_bits_test(bits, n, p);
+    free(bits);
+    return names < 0 ? names : names * (int64_t)(shards ? shards : meta->nparts);
+}

@@ -298,24 +298,46 @@ bool mfs_meta_knows(struct mfs_meta *meta, uint64_t dir, const char *name)
 
 /* --- many names at once --------------------------------------------------------------------- */
 
+/* One of them. */
+struct one {
+    const char *name;
+    struct question question;
+    struct mfs_ino_arg ino; /* of an inode elsewhere, which is asked for in a second step */
+    struct mfs_arg argv[3];
+};
+
 struct many {
-    size_t n;
-    struct question of[MFS_META_LEARN];
+    size_t n, elsewhere;
+    struct one of[MFS_META_LEARN];
     struct mfs_cmd cmds[MFS_META_LEARN];
-    const char *names[MFS_META_LEARN];
+    struct one *moved[MFS_META_LEARN]; /* the first `elsewhere`; their commands in homes */
+    struct mfs_cmd homes[MFS_META_LEARN];
 };
 
 static void many_add(struct mfs_meta *meta, struct many *m, uint64_t dir, struct mfs_dirent e)
 {
     uint32_t part = mfs_placement_entry(dir, e.name, e.len, meta->nparts);
+    struct one *o = &m->of[m->n];
 
-    m->cmds[m->n] = question_cmd(meta, &m->of[m->n], dir, e.name, e.len, part);
-    m->names[m->n++] = e.name;
+    o->name = e.name;
+    m->cmds[m->n++] = question_cmd(meta, &o->question, dir, e.name, e.len, part);
 }
 
-static void many_run(struct mfs_meta *meta, struct many *m, uint64_t dir)
+/* Its name is leased; so will be its attributes. */
+static void many_add_home(struct many *m, struct one *o, uint64_t ino)
 {
-    int64_t asked = mfs_clock_mono();
+    o->ino = mfs_ino_arg(ino);
+    o->argv[0] = (struct mfs_arg){"mfs_lease", strlen("mfs_lease")};
+    o->argv[1] = (struct mfs_arg){o->ino.b, sizeof o->ino.b};
+    o->argv[2] = o->question.argv[4];
+    m->moved[m->elsewhere] = o;
+    m->homes[m->elsewhere++] = (struct mfs_cmd){
+        .part = mfs_placement_home(ino), .argv = o->argv, .argc = 3, .idempotent = true};
+}
+
+/* One round trip; what it leaves to the homes is added there. */
+static void many_run(struct mfs_meta *meta, struct many *m, uint64_t dir, int64_t asked)
+{
     struct mfs_attr attr;
 
     if (m->n)
@@ -324,30 +346,58 @@ static void many_run(struct mfs_meta *meta, struct many *m, uint64_t dir)
         struct mfs_bytes text = mfs_reply_bytes(m->cmds[i].reply);
         struct found f = {0};
 
-        if (!m->cmds[i].rc && !take_answer(text, m->cmds[i].part, &f) && f.record.n)
-            learn(meta, dir, m->names[i], &f, asked, &attr);
+        if (m->cmds[i].rc || take_answer(text, m->cmds[i].part, &f))
+            continue;
+        if (f.record.n)
+            learn(meta, dir, m->of[i].name, &f, asked, &attr);
+        else if (!f.record.p && f.leased && S_ISREG(f.entry.type))
+            many_add_home(m, &m->of[i], f.entry.ino);
     }
     mfs_cmds_fini(m->cmds, m->n);
 }
 
-void mfs_meta_learn(struct mfs_meta *meta, uint64_t dir, const struct mfs_listing *l, size_t from,
-                    size_t n)
+static void many_run_homes(struct mfs_meta *meta, struct many *m, uint64_t dir, int64_t asked)
+{
+    int64_t asked_home = mfs_clock_mono();
+
+    if (!m->elsewhere)
+        return;
+    mfs_store_exec(meta->store, m->homes, m->elsewhere);
+    for (size_t i = 0; i < m->elsewhere; i++) {
+        struct mfs_bytes text = mfs_reply_bytes(m->homes[i].reply);
+        uint64_t ino = mfs_get_be64(m->moved[i]->ino.b);
+        struct mfs_attr attr;
+
+        if (m->homes[i].rc || text.n < 1 || text.p[0] != 1 ||
+            mfs_meta_take(meta, ino, (struct mfs_bytes){text.p + 1, text.n - 1}, asked_home, &attr))
+            continue;
+        mfs_filecache_compare(meta->files, &attr, asked_home);
+        if (attr.nlink && S_ISREG(attr.mode))
+            mfs_filecache_put(meta->files, dir, m->moved[i]->name, &attr, asked);
+    }
+    mfs_cmds_fini(m->homes, m->elsewhere);
+}
+
+void mfs_meta_learn(struct mfs_meta *meta, uint64_t dir, const struct mfs_listing *l,
+                    const uint32_t *order, size_t from, size_t n)
 {
     size_t end = from + (n < MFS_META_LEARN ? n : MFS_META_LEARN);
     struct many *m = meta->opts.revoked ? malloc(sizeof *m) : NULL;
+    int64_t asked = mfs_clock_mono();
     struct mfs_attr attr;
 
     if (!m)
         return;
     if (end > mfs_listing_count(l))
         end = mfs_listing_count(l);
-    m->n = 0;
+    m->n = m->elsewhere = 0;
     for (size_t i = from; i < end; i++) {
-        struct mfs_dirent e = mfs_listing_at(l, i);
+        struct mfs_dirent e = mfs_listing_at(l, order ? order[i] : i);
 
         if (e.type == S_IFREG && !mfs_leases_name(meta, dir, e.name, &attr))
             many_add(meta, m, dir, e);
     }
-    many_run(meta, m, dir);
+    many_run(meta, m, dir, asked);
+    many_run_homes(meta, m, dir, asked);
     free(m);
 }

@@ -113,7 +113,7 @@ static bool known(struct mfs_dirh *d, size_t at, const struct mfs_dirent *e, str
     if (at < d->learned)
         return false;
     d->learned = at + MFS_META_LEARN;
-    mfs_meta_learn(meta, d->ino, d->listing, at, MFS_META_LEARN);
+    mfs_meta_learn(meta, d->ino, d->listing, NULL, at, MFS_META_LEARN);
     return mfs_meta_show(meta, d->ino, e, attr);
 }
 

@@ -7,18 +7,30 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "vfs/names/order.h"
+#include "vfs/names/streaks.h"
 
 #define SLOTS     8              /* directories */
 #define NAMES_MIN 4U             /* with "." and ".."; smaller listings are not kept */
 #define FEW       4U             /* files that the first look-up brings */
 #define LIFE      (30 * MFS_SEC) /* since the last look-up of a name in it */
+#define WRONG     4U             /* batches in sequence of little use: another order is tried */
 
+/* A kept listing. What is brought, and used, is halved with each batch: several threads may go
+ * through the directory, each from its own place on, so that what the last batch alone brought says
+ * little. */
 struct slot {
     uint64_t dir;
     struct mfs_listing *listing; /* NULL: the slot is free */
     int64_t used;                /* mono */
+    uint64_t saved;              /* look-ups that had to ask nobody */
     unsigned batch;              /* files that were brought last */
     unsigned hits;               /* look-ups since then that had to ask nobody */
+    unsigned brought, hit;       /* before that, halved with each batch */
+    unsigned wrong;              /* batches in sequence of which too little was used */
+    enum mfs_order how;
+    uint32_t *order; /* NULL: as listed */
+    bool unasked;    /* the program has not listed it */
 };
 
 struct mfs_listed {
@@ -26,7 +38,14 @@ struct mfs_listed {
     atomic_uint n;         /* slots in use; written under mutex */
     pthread_mutex_t mutex; /* a leaf; guards what follows */
     struct slot slots[SLOTS];
+    struct mfs_streaks streaks;
 };
+
+static void free_slot(const struct slot *s)
+{
+    mfs_listing_free(s->listing);
+    free(s->order);
+}
 
 struct mfs_listed *mfs_listed_create(size_t most)
 {
@@ -44,20 +63,20 @@ void mfs_listed_destroy(struct mfs_listed *l)
     if (l == NULL)
         return;
     for (size_t i = 0; i < SLOTS; i++)
-        mfs_listing_free(l->slots[i].listing);
+        free_slot(&l->slots[i]);
     pthread_mutex_destroy(&l->mutex);
     free(l);
 }
 
 /* With the mutex held, as what follows: empties the slot. */
-static struct mfs_listing *take(struct mfs_listed *l, struct slot *s)
+static struct slot take(struct mfs_listed *l, struct slot *s)
 {
-    struct mfs_listing *listing = s->listing;
+    struct slot taken = *s;
 
-    if (listing != NULL)
+    if (s->listing != NULL)
         atomic_fetch_sub(&l->n, 1);
-    s->listing = NULL;
-    return listing;
+    *s = (struct slot){0};
+    return taken;
 }
 
 static struct slot *find(struct mfs_listed *l, uint64_t dir)
@@ -83,9 +102,8 @@ static struct slot *oldest(struct mfs_listed *l)
     return s;
 }
 
-/* A slot for so many names more. What has to make room is moved to *out, *n listings. */
-static struct slot *make_room(struct mfs_listed *l, size_t names, struct mfs_listing **out,
-                              size_t *n)
+/* A slot for so many names more. What has to make room is moved to *out, *n slots. */
+static struct slot *make_room(struct mfs_listed *l, size_t names, struct slot *out, size_t *n)
 {
     for (;;) {
         struct slot *s = NULL;
@@ -109,14 +127,14 @@ static struct slot *make_room(struct mfs_listed *l, size_t names, struct mfs_lis
 /* The listing goes to the place of the directory's last one, or of older ones. */
 static void put(struct mfs_listed *l, const struct slot *new, bool again)
 {
-    struct mfs_listing *out[SLOTS + 1];
+    struct slot out[SLOTS + 1];
     struct slot *s;
     size_t n = 0;
 
     pthread_mutex_lock(&l->mutex);
     s = find(l, new->dir);
     if (s != NULL && again) { /* a younger one has come meanwhile */
-        out[n++] = new->listing;
+        out[n++] = *new;
     } else {
         if (s != NULL)
             out[n++] = take(l, s);
@@ -128,18 +146,28 @@ static void put(struct mfs_listed *l, const struct slot *new, bool again)
     }
     pthread_mutex_unlock(&l->mutex);
     while (n > 0)
-        mfs_listing_free(out[--n]);
+        free_slot(&out[--n]);
+}
+
+/* Takes the listing over. False: it is not kept. */
+static bool keep(struct mfs_listed *l, const struct slot *new)
+{
+    size_t n = mfs_listing_count(new->listing);
+    bool kept = n >= NAMES_MIN && n <= l->most;
+
+    if (kept)
+        put(l, new, false);
+    else
+        free_slot(new);
+    return kept;
 }
 
 void mfs_listed_put(struct mfs_listed *l, uint64_t dir, struct mfs_listing *listing)
 {
-    const struct slot new = {dir, listing, mfs_clock_mono(), 0, 0};
-    size_t n = mfs_listing_count(listing);
-
-    if (l == NULL || n < NAMES_MIN || n > l->most)
+    if (l == NULL)
         mfs_listing_free(listing);
     else
-        put(l, &new, false);
+        keep(l, &(struct slot){.dir = dir, .listing = listing, .used = mfs_clock_mono()});
 }
 
 /* Takes the directory's slot out, for as long as files are being brought, or because it is too
@@ -150,15 +178,13 @@ static bool take_out(struct mfs_listed *l, uint64_t dir, struct slot *out)
 
     pthread_mutex_lock(&l->mutex);
     s = find(l, dir);
-    if (s != NULL) {
-        *out = *s;
-        take(l, s);
-    }
+    if (s != NULL)
+        *out = take(l, s);
     pthread_mutex_unlock(&l->mutex);
     return s != NULL;
 }
 
-/* The name is known; false: the directory was not listed. */
+/* The name is known. */
 static void hit(struct mfs_listed *l, uint64_t dir)
 {
     struct slot *s;
@@ -167,19 +193,41 @@ static void hit(struct mfs_listed *l, uint64_t dir)
     s = find(l, dir);
     if (s != NULL) {
         s->hits++;
+        s->saved++;
         s->used = mfs_clock_mono();
     }
     pthread_mutex_unlock(&l->mutex);
 }
 
-/* Half of what was brought last has been used: the program goes through all of it. */
-static unsigned next_batch(const struct slot *s)
+/* Another order, as too little was used of what this one brought. */
+static void reorder(struct slot *s)
+{
+    s->how = (s->how + 1) % MFS_ORDERS;
+    free(s->order);
+    s->order = s->how == MFS_ORDER_LISTED ? NULL : mfs_order_create(s->listing, s->how);
+    s->wrong = 0;
+    if (s->order == NULL)
+        s->how = MFS_ORDER_LISTED;
+}
+
+/* Half of what was brought has been used: the program goes through all of it. */
+static void next_batch(struct slot *s)
 {
     unsigned used = s->hits > s->batch ? s->hits : s->batch;
+    bool begins = s->batch == 0;
 
-    if (2 * s->hits < s->batch || used < FEW)
-        return FEW;
-    return 2 * used < MFS_META_LEARN ? 2 * used : MFS_META_LEARN;
+    s->brought = s->brought / 2 + s->batch;
+    s->hit = s->hit / 2 + s->hits;
+    s->hits = 0;
+    if (begins || 2 * s->hit < s->brought || used < FEW) {
+        s->batch = FEW;
+        s->wrong += !begins;
+    } else {
+        s->batch = 2 * used < MFS_META_LEARN ? 2 * used : MFS_META_LEARN;
+        s->wrong = 0;
+    }
+    if (s->wrong >= WRONG)
+        reorder(s);
 }
 
 static bool is_file(const struct mfs_listing *l, size_t at)
@@ -187,32 +235,94 @@ static bool is_file(const struct mfs_listing *l, size_t at)
     return S_ISREG(mfs_listing_at(l, at).type);
 }
 
-void mfs_listed_look(struct mfs_listed *l, struct mfs_meta *meta, uint64_t dir, const char *name)
+/* Brings it, and others, along. False: its files get no leases here. */
+static bool bring(struct mfs_meta *meta, struct slot *s, const char *name, size_t at)
+{
+    next_batch(s);
+    mfs_meta_learn(meta, s->dir, s->listing, s->order,
+                   s->order ? mfs_order_find(s->listing, s->order, s->how, name) : at, s->batch);
+    s->used = mfs_clock_mono();
+    return !is_file(s->listing, at) || mfs_meta_knows(meta, s->dir, name);
+}
+
+/* The program has looked at many files of the directory one by one. */
+static bool list_for_it(struct mfs_listed *l, struct mfs_meta *meta, uint64_t dir)
+{
+    struct slot new = {.dir = dir, .how = MFS_ORDER_NUMBERS, .unasked = true}, *old;
+    int64_t saved = -1;
+
+    pthread_mutex_lock(&l->mutex);
+    old = find(l, dir);
+    if (old != NULL && old->unasked)
+        saved = (int64_t)old->saved;
+    pthread_mutex_unlock(&l->mutex);
+    new.used = mfs_clock_mono();
+    if (mfs_meta_list(meta, dir, &new.listing) == 0) {
+        size_t at;
+
+        mfs_listing_find(new.listing, "", &at); /* which leaves each name in it once */
+        new.order = mfs_order_create(new.listing, new.how);
+        if (new.order == NULL)
+            new.how = MFS_ORDER_LISTED;
+    }
+    pthread_mutex_lock(&l->mutex);
+    mfs_streaks_listed(&l->streaks, dir, saved);
+    pthread_mutex_unlock(&l->mutex);
+    return new.listing != NULL &&keep(l, &new);
+}
+
+/* Does it pay to list the directory? */
+static bool is_due(struct mfs_listed *l, struct mfs_meta *meta, uint64_t dir, const char *name)
+{
+    int64_t names;
+    bool due;
+
+    pthread_mutex_lock(&l->mutex);
+    due = mfs_streaks_due(&l->streaks, dir);
+    pthread_mutex_unlock(&l->mutex);
+    if (!due)
+        return false;
+    names = mfs_meta_names_about(meta, dir, name);
+    pthread_mutex_lock(&l->mutex);
+    due = mfs_streaks_sized(&l->streaks, dir, names, l->most);
+    pthread_mutex_unlock(&l->mutex);
+    return due;
+}
+
+bool mfs_listed_look(struct mfs_listed *l, struct mfs_meta *meta, uint64_t dir, const char *name)
 {
     struct slot s;
     size_t at;
 
-    if (l == NULL || atomic_load_explicit(&l->n, memory_order_relaxed) == 0)
-        return;
+    if (l == NULL)
+        return false;
     if (mfs_meta_knows(meta, dir, name)) {
-        hit(l, dir);
-        return;
+        if (atomic_load_explicit(&l->n, memory_order_relaxed) > 0)
+            hit(l, dir);
+        return false;
     }
-    if (!take_out(l, dir, &s))
-        return;
+    if (is_due(l, meta, dir, name) && !list_for_it(l, meta, dir))
+        return true;
+    if (atomic_load_explicit(&l->n, memory_order_relaxed) == 0 || !take_out(l, dir, &s))
+        return true;
     if (mfs_clock_mono() - s.used > LIFE) {
-        mfs_listing_free(s.listing);
-        return;
+        free_slot(&s);
+        return true;
     }
-    if (mfs_listing_find(s.listing, name, &at)) {
-        s.batch = next_batch(&s);
-        s.hits = 0;
-        mfs_meta_learn(meta, dir, s.listing, at, s.batch);
-        s.used = mfs_clock_mono();
-        if (is_file(s.listing, at) && !mfs_meta_knows(meta, dir, name)) {
-            mfs_listing_free(s.listing); /* as its files get no leases here */
-            return;
-        }
+    if (!mfs_listing_find(s.listing, name, &at)) {
+        put(l, &s, true);
+        return true;
     }
-    put(l, &s, true);
+    if (bring(meta, &s, name, at))
+        put(l, &s, true);
+    else
+        free_slot(&s);
+    return false;
+}
+
+void mfs_listed_found(struct mfs_listed *l, uint64_t dir)
+{
+    pthread_mutex_lock(&l->mutex);
+    mfs_streaks_found(&l->streaks, dir, mfs_clock_mono());
+    pthread_mutex_unlock(&l->mutex);
 }

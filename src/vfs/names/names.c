@@ -42,11 +42,12 @@ void mfs_vfs_overlay_attr(struct mfs_vfs *vfs, struct mfs_attr *attr)
 int mfs_vfs_lookup(struct mfs_vfs *vfs, uint64_t parent, const char *name, struct mfs_attr *attr)
 {
     int rc = check_name(name);
+    bool asks = rc == 0 && mfs_listed_look(vfs->listed, vfs->meta, parent, name);
 
-    if (rc == 0) {
-        mfs_listed_look(vfs->listed, vfs->meta, parent, name);
+    if (rc == 0)
         rc = in_dir(vfs, parent, mfs_meta_lookup(vfs->meta, parent, name, attr));
-    }
+    if (rc == 0 && asks && S_ISREG(attr->mode))
+        mfs_listed_found(vfs->listed, parent);
     if (rc == 0)
         mfs_vfs_overlay_attr(vfs, attr);
     return rc;
