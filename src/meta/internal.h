@@ -23,6 +23,7 @@ struct mfs_shards;
 struct mfs_parents;
 struct mfs_opens;
 struct mfs_notices;
+struct mfs_giveback;
 struct mfs_unregistered;
 struct mfs_link_counts;
 struct mfs_settles;
@@ -35,6 +36,7 @@ struct mfs_meta_limits {
     _Atomic int64_t holder_seconds; /* then others end the holder of the lock on moves */
     _Atomic int64_t chores_ms;      /* a partition is looked at no more often than this */
     _Atomic int64_t stale_open;     /* ns that an open that only its partition has may last */
+    _Atomic int64_t idle_lease;     /* ns; what was not used for so long is given back */
     _Atomic int64_t step_max_age;   /* ns that what a step relies on may be old: mfs_not_after */
 };
 
@@ -98,6 +100,7 @@ struct mfs_meta {
     struct mfs_parents *parents;
     struct mfs_opens *opens;
     struct mfs_notices *notices;
+    struct mfs_giveback *giveback;
     struct mfs_unregistered *unregistered;
     struct mfs_link_counts *link_counts;
     struct mfs_settles *settles;

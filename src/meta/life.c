@@ -1,6 +1,7 @@
 /* The life of a client's metadata: its session, what it remembers, its threads. */
 #include "meta/cache/cache.h"
 #include "meta/cache/contents.h"
+#include "meta/coherence/giveback.h"
 #include "meta/coherence/notices.h"
 #include "meta/deferred/deferred.h"
 #include "meta/deferred/unknown_outcomes.h"
@@ -18,6 +19,7 @@
 #define PARENTS_INTERVAL (200 * MFS_MSEC)
 #define CLOSES_INTERVAL  (200 * MFS_MSEC)
 #define CHORES_INTERVAL  (5 * MFS_SEC)
+#define IDLE_LEASE       (250 * MFS_MSEC)
 #define STALE_OPEN       (180 * MFS_SEC) /* longer than the answer to an open may take */
 
 static_assert(MFS_META_LEASE < SESSION_TTL, "the kernel forgets before others take us for dead");
@@ -32,6 +34,7 @@ static void free_meta(struct mfs_meta *meta)
     mfs_shards_destroy(meta->shards);
     mfs_parents_destroy(meta->parents);
     mfs_opens_destroy(meta->opens);
+    mfs_giveback_destroy(meta->giveback);
     mfs_link_counts_destroy(meta->link_counts);
     mfs_settles_destroy(meta->settles);
     mfs_outcomes_destroy(meta->outcomes);
@@ -49,6 +52,12 @@ static void flush_later(void *arg)
     mfs_link_counts_flush(meta);
 }
 
+static void tick_later(void *arg)
+{
+    mfs_giveback_flush(arg);
+    flush_later(arg);
+}
+
 static int start_threads(struct mfs_meta *meta)
 {
     int rc = mfs_ticker_start(&meta->session_ticker, "meta-session", meta->opts.session_ttl / 4,
@@ -61,7 +70,7 @@ static int start_threads(struct mfs_meta *meta)
         rc = mfs_ticker_start(&meta->parents_ticker, "meta-parents", PARENTS_INTERVAL,
                               mfs_parents_flush, meta);
     if (!rc)
-        rc = mfs_ticker_start(&meta->closes_ticker, "meta-closes", CLOSES_INTERVAL, flush_later,
+        rc = mfs_ticker_start(&meta->closes_ticker, "meta-closes", CLOSES_INTERVAL, tick_later,
                               meta);
     if (!rc)
         rc = mfs_ticker_start(&meta->chores_ticker, "meta-chores", CHORES_INTERVAL, mfs_chores_tick,
@@ -97,6 +106,7 @@ int mfs_meta_create(struct mfs_meta **out, struct mfs_store *store,
                                             .holder_seconds = 10,
                                             .chores_ms = 4000,
                                             .stale_open = STALE_OPEN,
+                                            .idle_lease = IDLE_LEASE,
                                             .step_max_age = MFS_STEP_MAX_AGE};
     if (!meta->opts.session_ttl)
         meta->opts.session_ttl = SESSION_TTL;
@@ -108,11 +118,12 @@ int mfs_meta_create(struct mfs_meta **out, struct mfs_store *store,
     meta->shards = mfs_shards_create(meta->opts.names);
     meta->parents = mfs_parents_create();
     meta->opens = mfs_opens_create();
+    meta->giveback = mfs_giveback_create();
     meta->link_counts = mfs_link_counts_create();
     meta->settles = mfs_settles_create();
     meta->outcomes = mfs_outcomes_create();
     if (!meta->dirs || !meta->files || !meta->contents || !meta->shards || !meta->parents ||
-        !meta->opens || !meta->link_counts || !meta->settles || !meta->outcomes)
+        !meta->opens || !meta->giveback || !meta->link_counts || !meta->settles || !meta->outcomes)
         goto fail;
     rc = mfs_metric_set_create(&meta->metrics, opts->metrics, mfs_meta_metrics, MFS_META_METRICS);
     if (!rc)

@@ -97,6 +97,7 @@ enum mfs_effect { MFS_EFFECTS(MFS_EFFECT_NAME) MFS_NEFFECTS };
     EACH(abort, 2, 16, CHANGES)                                                                    \
     EACH(forget, 2, 16, CHANGES)                                                                   \
     EACH(lease, 3, 8, MARKS)                                                                       \
+    EACH(unlease, 4, 8, MARKS)                                                                     \
     EACH(holders, 3, 8, READS)                                                                     \
     EACH(getlk, 6, 8, READS)                                                                       \
     EACH(setlk, 7, 8, CHANGES)                                                                     \

@@ -72,6 +72,18 @@ void mfs_filecache_forget(struct mfs_filecache *cache, uint64_t parent, const ch
 void mfs_filecache_compare(struct mfs_filecache *cache, const struct mfs_attr *attr, int64_t asked);
 /* Another client has changed it: forgets it, and what was asked for before now; ino 0: any. */
 void mfs_filecache_revoke(struct mfs_filecache *cache, uint64_t ino);
+/* The same of one file. If it had not been used here for `idle` ns: the directory of a name that
+ * was known of it; else 0. */
+uint64_t mfs_filecache_revoke_idle(struct mfs_filecache *cache, uint64_t ino, int64_t idle);
+
+/* Forgets up to `most` files with a name in the directory that have not been used for `idle` ns,
+ * the oldest first, of some more; calls fn for each name that was known of them, with the cache
+ * locked. No answer about them is kept until mfs_filecache_given, once for each of them. */
+typedef void mfs_filecache_give_fn(void *arg, uint64_t ino, uint64_t dir, const char *name,
+                                   size_t len);
+void mfs_filecache_give(struct mfs_filecache *cache, uint64_t dir, int64_t idle, size_t most,
+                        mfs_filecache_give_fn *fn, void *arg);
+void mfs_filecache_given(struct mfs_filecache *cache, uint64_t ino);
 
 /* --- shards all of whose names are known ------------------------------------------------------ */
 
@@ -100,5 +112,8 @@ void mfs_shards_removed(struct mfs_shards *s, uint64_t dir, uint32_t part, const
 /* Others add names, or may do so unheard. */
 void mfs_shards_revoke(struct mfs_shards *s, uint64_t dir, uint32_t part);
 void mfs_shards_revoke_all(struct mfs_shards *s);
+/* Around giving the keeper's right back: nothing makes the shard known meanwhile. */
+void mfs_shards_giving(struct mfs_shards *s, uint64_t dir, uint32_t part);
+void mfs_shards_given(struct mfs_shards *s, uint64_t dir, uint32_t part);
 
 #endif

@@ -18,18 +18,27 @@
 
 struct file {
     struct mfs_attr attr;
-    int64_t learned, until;
+    int64_t learned, until, used;
     struct name *list; /* never empty outside of this file */
     UT_hash_handle hh;
 };
 
 struct name {
     struct file *file;
+    struct dir *dir;
     int64_t until;
-    struct name *prev, *next; /* of the file's */
+    struct name *prev, *next;         /* of the file's */
+    struct name *dir_prev, *dir_next; /* of the directory's */
     UT_hash_handle hh;
     size_t key_len; /* of what follows */
     char key[];     /* the parent (8 bytes) and the name */
+};
+
+/* Of which names are known. */
+struct dir {
+    uint64_t ino;
+    struct name *list; /* never empty outside of this file; the oldest first */
+    UT_hash_handle hh;
 };
 
 #define KEY_MAX (8 + MFS_NAME_LEN_MAX)
@@ -39,8 +48,10 @@ struct mfs_filecache {
     uint32_t most;      /* names; constant */
     struct name *names; /* under mutex, as is what follows */
     struct file *files;
-    /* When something was last changed, by hash of the ino: no answer from before counts after it.
-     */
+    struct dir *dirs;
+    /* Leases that are being given back, by hash of the ino: no answer counts meanwhile. */
+    uint16_t giving[REVOKED];
+    /* When something last changed, by hash of the ino: no answer from before counts after it. */
     int64_t revoked[REVOKED];
 };
 
@@ -58,8 +69,15 @@ struct mfs_filecache *mfs_filecache_create(uint32_t most)
 /* Its file stays, maybe without a name. */
 static void take_name(struct mfs_filecache *cache, struct name *n)
 {
+    struct dir *d = n->dir;
+
     assert(cache->names);
     DL_DELETE(n->file->list, n);
+    DL_DELETE2(d->list, n, dir_prev, dir_next);
+    if (!d->list) {
+        HASH_DEL(cache->dirs, d);
+        free(d);
+    }
     HASH_DEL(cache->names, n);
     free(n);
 }
@@ -132,7 +150,8 @@ static bool take(struct mfs_filecache *cache, struct file *f, struct mfs_attr *a
 {
     if (!f)
         return false;
-    if (mfs_clock_mono() >= f->until) {
+    f->used = mfs_clock_mono();
+    if (f->used >= f->until) {
         drop(cache, f);
         return false;
     }
@@ -169,25 +188,45 @@ bool mfs_filecache_attr(struct mfs_filecache *cache, uint64_t ino, struct mfs_at
 
 bool mfs_filecache_a_name(struct mfs_filecache *cache, uint64_t ino, uint64_t *parent, char *name)
 {
-    const struct name *n = NULL;
     const struct file *f;
 
     pthread_mutex_lock(&cache->mutex);
     f = by_ino(cache, ino);
-    if (f)
-        n = f->list;
-    if (n) {
-        memcpy(parent, n->key, sizeof *parent);
-        memcpy(name, n->key + sizeof *parent, n->key_len - sizeof *parent);
-        name[n->key_len - sizeof *parent] = '\0';
+    if (f) {
+        *parent = f->list->dir->ino;
+        memcpy(name, f->list->key + sizeof *parent, f->list->key_len - sizeof *parent);
+        name[f->list->key_len - sizeof *parent] = '\0';
     }
     pthread_mutex_unlock(&cache->mutex);
-    return n != NULL;
+    return f != NULL;
+}
+
+static uint32_t slot_of(uint64_t ino)
+{
+    return (uint32_t)(mfs_hash64(&ino, sizeof ino, 0) % REVOKED);
 }
 
 static int64_t *revoked(struct mfs_filecache *cache, uint64_t ino)
 {
-    return &cache->revoked[mfs_hash64(&ino, sizeof ino, 0) % REVOKED];
+    return &cache->revoked[slot_of(ino)];
+}
+
+/* May an answer to what was asked at `asked` be from before a change, or a lease's end? */
+static bool is_late(struct mfs_filecache *cache, uint64_t ino, int64_t asked)
+{
+    return *revoked(cache, ino) >= asked || cache->giving[slot_of(ino)];
+}
+
+static struct dir *find_or_add_dir(struct mfs_filecache *cache, uint64_t ino)
+{
+    struct dir *d;
+
+    HASH_FIND(hh, cache->dirs, &ino, sizeof ino, d);
+    if (d || !(d = calloc(1, sizeof *d)))
+        return d;
+    d->ino = ino;
+    HASH_ADD(hh, cache->dirs, ino, sizeof d->ino, d);
+    return d;
 }
 
 static struct file *find_or_add(struct mfs_filecache *cache, uint64_t ino)
@@ -211,24 +250,31 @@ static void add_name(struct mfs_filecache *cache, uint64_t parent, const char *n
     struct name *n = by_name(cache, parent, name);
     char key[KEY_MAX];
     size_t len = make_key(key, parent, name);
+    struct name *oldest;
 
     if (n && n->file == f)
         take_name(cache, n);
     else
         drop_name(cache, n);
-    if (HASH_COUNT(cache->names) >= cache->most && cache->names->file == f)
-        take_name(cache, cache->names);
-    else if (HASH_COUNT(cache->names) >= cache->most)
-        drop_name(cache, cache->names);
+    oldest = HASH_COUNT(cache->names) >= cache->most ? cache->names : NULL;
+    if (oldest && oldest->file == f)
+        take_name(cache, oldest);
+    else
+        drop_name(cache, oldest);
     n = malloc(sizeof *n + len);
-    if (!n)
+    if (n)
+        n->dir = find_or_add_dir(cache, parent);
+    if (!n || !n->dir) {
+        free(n);
         return;
+    }
     n->file = f;
     n->until = asked + MFS_META_LEASE_FILE;
     n->key_len = len;
     memcpy(n->key, key, len);
     HASH_ADD_KEYPTR(hh, cache->names, n->key, n->key_len, n);
     DL_APPEND(f->list, n);
+    DL_APPEND2(n->dir->list, n, dir_prev, dir_next);
 }
 
 static void set_attr(struct file *f, const struct mfs_attr *attr, int64_t asked)
@@ -236,7 +282,7 @@ static void set_attr(struct file *f, const struct mfs_attr *attr, int64_t asked)
     f->attr = *attr;
     f->attr.leased = 0;
     f->until = asked + MFS_META_LEASE_FILE;
-    f->learned = mfs_clock_mono();
+    f->learned = f->used = mfs_clock_mono();
 }
 
 static void add(struct mfs_filecache *cache, uint64_t parent, const char *name,
@@ -256,7 +302,7 @@ static void add(struct mfs_filecache *cache, uint64_t parent, const char *name,
 static bool is_unsure(struct mfs_filecache *cache, uint64_t ino, const struct file *known,
                       int64_t asked)
 {
-    return *revoked(cache, ino) >= asked || (known && known->learned >= asked);
+    return is_late(cache, ino, asked) || (known && known->learned >= asked);
 }
 
 void mfs_filecache_put(struct mfs_filecache *cache, uint64_t parent, const char *name,
@@ -311,7 +357,7 @@ void mfs_filecache_add_name(struct mfs_filecache *cache, uint64_t parent, const 
 
     pthread_mutex_lock(&cache->mutex);
     f = by_ino(cache, ino);
-    if (f && *revoked(cache, ino) < asked)
+    if (f && !is_late(cache, ino, asked))
         add_name(cache, parent, name, f, asked);
     if (f && !f->list)
         drop(cache, f);
@@ -352,6 +398,70 @@ void mfs_filecache_forget(struct mfs_filecache *cache, uint64_t parent, const ch
     n = by_name(cache, parent, name);
     if (n && n->file->attr.ino != ino)
         withdraw(cache, n->file);
+    pthread_mutex_unlock(&cache->mutex);
+}
+
+uint64_t mfs_filecache_revoke_idle(struct mfs_filecache *cache, uint64_t ino, int64_t idle)
+{
+    uint64_t dir = 0;
+    struct file *f;
+    int64_t now;
+
+    pthread_mutex_lock(&cache->mutex);
+    now = mfs_clock_mono();
+    f = by_ino(cache, ino);
+    if (f && now - f->used >= idle)
+        dir = f->list->dir->ino;
+    *revoked(cache, ino) = now;
+    drop(cache, f);
+    pthread_mutex_unlock(&cache->mutex);
+    return dir;
+}
+
+/* Takes the file off for its lease to be given back. */
+static void give(struct mfs_filecache *cache, struct file *f, mfs_filecache_give_fn *fn, void *arg)
+{
+    struct name *n;
+
+    DL_FOREACH(f->list, n)
+    {
+        fn(arg, f->attr.ino, n->dir->ino, n->key + sizeof n->dir->ino,
+           n->key_len - sizeof n->dir->ino);
+    }
+    cache->giving[slot_of(f->attr.ino)]++;
+    drop(cache, f);
+}
+
+void mfs_filecache_give(struct mfs_filecache *cache, uint64_t dir, int64_t idle, size_t most,
+                        mfs_filecache_give_fn *fn, void *arg)
+{
+    struct name *n, *next;
+    struct dir *d;
+    size_t looks = 2 * most;
+    int64_t now;
+
+    pthread_mutex_lock(&cache->mutex);
+    now = mfs_clock_mono();
+    HASH_FIND(hh, cache->dirs, &dir, sizeof dir, d);
+    for (n = d ? d->list : NULL; n && most && looks; n = next, looks--) {
+        struct file *f = n->file;
+
+        for (next = n->dir_next; next && next->file == f;)
+            next = next->dir_next; /* which goes with it */
+        if (now - f->used < idle || cache->giving[slot_of(f->attr.ino)] == UINT16_MAX)
+            continue;
+        give(cache, f, fn, arg);
+        most--;
+    }
+    pthread_mutex_unlock(&cache->mutex);
+}
+
+void mfs_filecache_given(struct mfs_filecache *cache, uint64_t ino)
+{
+    pthread_mutex_lock(&cache->mutex);
+    assert(cache->giving[slot_of(ino)] > 0);
+    cache->giving[slot_of(ino)]--;
+    *revoked(cache, ino) = mfs_clock_mono();
     pthread_mutex_unlock(&cache->mutex);
 }
 

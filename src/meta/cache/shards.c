@@ -235,6 +235,27 @@ void mfs_shards_revoke(struct mfs_shards *s, uint64_t dir, uint32_t part)
     pthread_mutex_unlock(&s->mutex);
 }
 
+void mfs_shards_giving(struct mfs_shards *s, uint64_t dir, uint32_t part)
+{
+    struct shard_key key = {dir, part};
+
+    pthread_mutex_lock(&s->mutex);
+    forget(s, find(s, key));
+    slot_of(s, key)->adding++;
+    pthread_mutex_unlock(&s->mutex);
+}
+
+void mfs_shards_given(struct mfs_shards *s, uint64_t dir, uint32_t part)
+{
+    struct slot *slot = slot_of(s, (struct shard_key){dir, part});
+
+    pthread_mutex_lock(&s->mutex);
+    assert(slot->adding > 0);
+    slot->adding--;
+    slot->changed = mfs_clock_mono();
+    pthread_mutex_unlock(&s->mutex);
+}
+
 void mfs_shards_revoke_all(struct mfs_shards *s)
 {
     int64_t now;

@@ -10,6 +10,7 @@
 #include "base/threads/thread.h"
 #include "meta/cache/cache.h"
 #include "meta/call.h"
+#include "meta/coherence/giveback.h"
 #include "meta/coherence/shown.h"
 #include "meta/session/unregistered_opens.h"
 #include "store/subscriber.h"
@@ -156,15 +157,16 @@ static void take_notice(struct mfs_meta *meta, struct incoming *m)
     switch (m->kind) {
     case MFS_NOTICE_CONTENT:
     case MFS_NOTICE_GRANTED:
-        mfs_filecache_revoke(meta->files, m->ino);
+        mfs_giveback_revoked(meta, m->ino);
         tell_changed(meta, m);
         break;
     case MFS_NOTICE_FILE:
-        mfs_filecache_revoke(meta->files, m->ino);
+        mfs_giveback_revoked(meta, m->ino);
         answer_opened(m);
         break;
     case MFS_NOTICE_SHARD:
         mfs_shards_revoke(meta->shards, m->ino, (uint32_t)m->version);
+        mfs_giveback_keeper(meta, m->ino, (uint32_t)m->version);
         answer(m);
         break;
     default:

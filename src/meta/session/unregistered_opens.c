@@ -213,13 +213,18 @@ void mfs_unregistered_removed(struct mfs_unregistered *u)
 
 /* --- notices of other clients' changes ------------------------------------------------------- */
 
+bool mfs_unregistered_none(struct mfs_unregistered *u, uint64_t ino)
+{
+    return !being_created(u, UINT64_MAX, mfs_placement_home(ino)) &&
+           mfs_opens_registration(u->meta, ino) == MFS_OPENS_REGISTERED;
+}
+
 bool mfs_unregistered_when_done(struct mfs_unregistered *u, uint64_t ino,
                                 mfs_unregistered_done_fn *fn, void *arg)
 {
     struct waiting *w;
 
-    if (!being_created(u, UINT64_MAX, mfs_placement_home(ino)) &&
-        mfs_opens_registration(u->meta, ino) == MFS_OPENS_REGISTERED) {
+    if (mfs_unregistered_none(u, ino)) {
         fn(arg, true);
         return true;
     }

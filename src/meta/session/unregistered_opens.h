@@ -54,6 +54,10 @@ void mfs_unregistered_removed(struct mfs_unregistered *u);
  * don't, something is open there that it does not know of. Blocks. */
 int mfs_unregistered_register(struct mfs_unregistered *u, uint32_t part);
 
+/* Is nothing of the file open, or being created, that its partition does not know? No open can come
+ * to be that when the file is known under a lease no more. */
+bool mfs_unregistered_none(struct mfs_unregistered *u, uint64_t ino);
+
 /* Another client has changed the file; nothing from before it is known here any more. Calls fn(arg,
  * registered) when all opens of the file are registered, or (`registered` false) when the partition
  * does not answer: before it returns, or later by a thread. False: ENOMEM, it won't be called. */

@@ -29,6 +29,21 @@ int mfs_command_lease(const struct mfs_request *r)
     return mfs_answer_send(&a, r->ctx);
 }
 
+/* mfs_unlease sid inos dirs: the session gives back its leases of the inodes, and its keeper's
+ * right of the directories' shards here; 8 bytes each. */
+int mfs_command_unlease(const struct mfs_request *r)
+{
+    struct mfs_span sid = mfs_request_arg(r, 1), inos = mfs_request_arg(r, 2),
+                    dirs = mfs_request_arg(r, 3);
+
+    for (size_t at = 0; at + 8 <= inos.n; at += 8)
+        mfs_lease_drop(r->ctx, (struct mfs_span){inos.p + at, 8}, sid);
+    for (size_t at = 0; at + 8 <= dirs.n; at += 8)
+        mfs_lease_drop_keeper(r->ctx, (struct mfs_span){dirs.p + at, 8}, sid);
+    mfs_redis.ReplicateVerbatim(r->ctx);
+    return mfs_redis.ReplyWithLongLong(r->ctx, 0);
+}
+
 /* mfs_holders ino sid [open]: the other sessions with a lease of it, 8 bytes each; with `open` also
  * those that have it open. */
 int mfs_command_holders(const struct mfs_request *r)

@@ -47,6 +47,26 @@ bool mfs_lease_add(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_s
     return added;
 }
 
+void mfs_lease_drop(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_span sid)
+{
+    struct RedisModuleKey *key = mfs_key_open(ctx, 'Y', ino, MFS_REDIS_WRITE);
+    struct mfs_span held = mfs_key_text(key);
+    size_t at = 0, n = held.n;
+
+    while (at + MFS_SESSION_LEN <= n && memcmp(held.p + at, sid.p, MFS_SESSION_LEN) != 0)
+        at += MFS_SESSION_LEN;
+    if (at + MFS_SESSION_LEN <= n && n == MFS_SESSION_LEN) {
+        mfs_key_delete(key);
+    } else if (at + MFS_SESSION_LEN <= n) {
+        char *all = mfs_redis.StringDMA(key, &n, MFS_REDIS_WRITE);
+
+        memmove(all + at, all + at + MFS_SESSION_LEN, n - at - MFS_SESSION_LEN);
+        mfs_redis.StringTruncate(key, n - MFS_SESSION_LEN);
+        mfs_key_changed(key);
+    }
+    mfs_key_close(key);
+}
+
 struct collector {
     struct mfs_span sid;
     struct mfs_answer *a;
@@ -124,5 +144,14 @@ void mfs_lease_keeper(struct RedisModuleCtx *ctx, struct RedisModuleKey *shard, 
     if (now) {
         mfs_key_expire(key, MFS_LEASE_MS);
     }
+    mfs_key_close(key);
+}
+
+void mfs_lease_drop_keeper(struct RedisModuleCtx *ctx, struct mfs_span dir, struct mfs_span sid)
+{
+    struct RedisModuleKey *key = mfs_key_open(ctx, 'K', dir, MFS_REDIS_WRITE);
+
+    if (mfs_span_is(mfs_key_text(key), sid))
+        mfs_key_delete(key);
     mfs_key_close(key);
 }

@@ -10,6 +10,9 @@
 /* Registers the session (8 bytes); false when there is none, or too many are. */
 bool mfs_lease_add(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_span sid);
 
+/* The session has none any more. */
+void mfs_lease_drop(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_span sid);
+
 /* Adds the other sessions that have a lease of the inode, and, if wanted, those that have it open.
  */
 void mfs_lease_others(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_span sid,
@@ -21,5 +24,8 @@ void mfs_lease_others(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mf
  * is the open key of the directory's names. */
 void mfs_lease_keeper(struct RedisModuleCtx *ctx, struct RedisModuleKey *shard, struct mfs_span dir,
                       struct mfs_span sid, char what, struct mfs_answer *a);
+
+/* The session is the keeper of the directory's shard no more. */
+void mfs_lease_drop_keeper(struct RedisModuleCtx *ctx, struct mfs_span dir, struct mfs_span sid);
 
 #endif
