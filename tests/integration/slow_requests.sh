@@ -76,23 +76,27 @@ lines=$(grep -c 'slow: .* d/' "$log")
 [ "$lines" -le 20 ] || fail "$lines lines within some 0.1 s"
 
 # A lock.
-hold() # SECONDS
+hold()
 {
-    exec python3 -c 'import fcntl, sys, time
+    exec python3 -c 'import fcntl, os, sys, time
 f = open(sys.argv[1], "r+")
 fcntl.lockf(f, fcntl.LOCK_EX)
-time.sleep(float(sys.argv[2]))' "$MNT1/results$n.db" "$1"
+open(sys.argv[2] + "/held", "w").close()
+while not os.path.exists(sys.argv[2] + "/enough"):
+    time.sleep(0.05)' "$MNT1/results$n.db" "$T"
 }
-hold 1.5 &
+hold &
 holder=$!
-sleep 0.5
-hold 0 &
+must_happen 20 test -e "$T/held"
+hold &
 locked()
 {
     jq -e -s --arg pid "$holder" 'any(.[]; .open and .op == "setlk" and .waits == "lock" and
         .holder_pid == ($pid | tonumber) and .holder == "python3")' "$MNT1/.memefs/slow.json"
 }
-must_happen 5 locked
+must_happen 20 locked
+sleep 0.5
+: >"$T/enough"
 wait
 must_happen 5 logged "info .*slow: .*setlk +results$n.db  python3\[.*lock [0-9.]+ \(held by process $holder"
 
