@@ -7,12 +7,16 @@
 struct mfs_client;
 
 extern const struct mfs_verb mfs_verb_mount, mfs_verb_umount, mfs_verb_fsck, mfs_verb_lost,
-    mfs_verb_layout, mfs_verb_renew, mfs_verb_stats, mfs_verb_bench;
+    mfs_verb_layout, mfs_verb_renew, mfs_verb_stats, mfs_verb_trace, mfs_verb_profile,
+    mfs_verb_bench;
 
 /* Joins the call's deployment as a client without a file system, under the verb's name; blocks
  * until there is a partition table, 10 s at most. 0, or a negative errno with the reason. */
 int mfs_verb_join(struct mfs_client **client, const struct mfs_verb_call *call,
                   struct mfs_err *err);
+
+/* "50ms", "2s", "1min", or seconds. 0 or -EINVAL. */
+int mfs_verb_duration(const char *text, double *ms);
 
 /* A JSON string of the text, with its quotes, to stdout. A byte that is no UTF-8 becomes "\udcXX",
  * half of a surrogate pair, as RFC 8259 (8.2) allows: what Python calls "surrogateescape" (PEP

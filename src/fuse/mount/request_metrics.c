@@ -245,11 +245,10 @@ void mfs_request_end(struct mfs_metric_set *set, struct mfs_request *r, int erro
 {
     if (atomic_load(&r->phases.waits) == MFS_PHASE_LOCK + 1)
         r->phases.ns[MFS_PHASE_LOCK] += mfs_clock_mono() - atomic_load(&r->phases.since);
-    if (r->next != NULL || r->prev != NULL) {
-        pthread_mutex_lock(&list_lock);
+    pthread_mutex_lock(&list_lock);
+    if (detached != NULL && r->prev != NULL) /* else there was no memory to note it */
         DL_DELETE(detached, r);
-        pthread_mutex_unlock(&list_lock);
-    }
+    pthread_mutex_unlock(&list_lock);
     atomic_store(&r->phases.waits, 0);
     count(set, r, error, NULL, 0);
 }
