@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What an operator is shown: cm status --watch through cm's death, cm describe, and cm list, which touches nothing.
-# ctest: timeout=90
+# ctest: waits timeout=90
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 need jq

@@ -331,7 +331,7 @@ static void verbs_are_found(void **state)
     assert_non_null(strstr(err.msg, "did you mean status?"));
     assert_null(mfs_program_find(&mfs_cm_program, "deamon", &err));
     assert_null(strstr(err.msg, "daemon?"));
-    assert_null(mfs_program_find(&mfs_cm_program, "top", &err)); /* stop ends everything */
+    assert_null(mfs_program_find(&mfs_cm_program, "stpo", &err)); /* stop ends everything */
     assert_null(strstr(err.msg, "stop"));
 }
 
@@ -362,11 +362,11 @@ static void tables_for_people(void **state)
 
 static void each_partition_has_its_line(void **state)
 {
-    struct mfs_status_place places[5] = {{0, "node-2", "node-10"},
-                                         {1, "node-10", ""},
-                                         {2, "node-2", "node-3"},
-                                         {3, "node-2", "node-10"},
-                                         {4, "node-10", "node-2"}};
+    struct mfs_status_place places[5] = {{0, "node-2", "node-10", 0},
+                                         {1, "node-10", "", 0},
+                                         {2, "node-2", "node-3", 0},
+                                         {3, "node-2", "node-10", 0},
+                                         {4, "node-10", "node-2", 0}};
     struct mfs_status s = {.name = "x",
                            .replicas = 1,
                            .unprotected = 1,

@@ -24,6 +24,7 @@ class Memefs(CMakePackage):
     depends_on("libmicrohttpd")
     depends_on("hiredis@0.14.1:")
     depends_on("libfuse@3.14:")
+    depends_on("ncurses+termlib")
     depends_on("openssl@3:")
     depends_on("xxhash")
     depends_on("redis@7:", type="run")  # lm calls redis-server by its name

@@ -1,0 +1,66 @@
+/* What `cm top` shows, computed from samples of the status. Pure. */
+#ifndef MFS_CM_CLI_TOP_MODEL_H
+#define MFS_CM_CLI_TOP_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "cm/state/events.h"
+#include "proto/messages.h"
+
+enum mfs_top_order {
+    MFS_TOP_BY_NAME,
+    MFS_TOP_BY_MEMORY,
+    MFS_TOP_BY_IN,
+    MFS_TOP_BY_OUT,
+    MFS_TOP_ORDERS
+};
+
+extern const char *const mfs_top_order_names[MFS_TOP_ORDERS];
+
+#define MFS_TOP_EVENTS 64 /* the last ones that are kept */
+
+/* A partition on its way. */
+struct mfs_top_move {
+    uint32_t partition;
+    char from[MFS_NAME_MAX], to[MFS_NAME_MAX]; /* nodes */
+    char step[MFS_STATE_MAX];
+    uint64_t bytes, bytes_total;
+    double rate;         /* bytes/s since the sample before; 0: not known, or it stands */
+    double left_seconds; /* at that rate; below 0: not known */
+};
+
+struct mfs_top_sample {
+    int64_t when; /* ns, monotonic; 0: none yet */
+    struct mfs_status status;
+    uint32_t nmoves;
+    struct mfs_top_move *move; /* those that wait behind the others */
+    uint32_t nevents;
+    struct mfs_event *event; /* oldest first */
+};
+
+/* status, moves with their rates, and events: cm top --json */
+extern const struct mfs_schema mfs_top_schema;
+
+void mfs_top_clear(struct mfs_top_sample *s);
+
+/* Takes the status over (zeroed then) as of `when`; what moves is compared with `before`, a sample
+ * of earlier, or NULL. 0 or -ENOMEM. */
+int mfs_top_make(struct mfs_top_sample *s, int64_t when, struct mfs_status *status,
+                 const struct mfs_top_sample *before);
+
+/* The nodes in that order into out[nnodes], as places in s->node; most first, names ascending, and
+ * what is equal by name. */
+void mfs_top_sort(const struct mfs_status *s, enum mfs_top_order order, uint32_t *out);
+
+/* Of `width` cells, how many are filled for part of whole; none only for zero. */
+int mfs_top_cells(double part, double whole, int width);
+
+/* One sample as text. 0 or -ENOMEM. */
+int mfs_top_render(const struct mfs_top_sample *s, struct mfs_buf *out);
+
+/* "3 s", "2:05", "1:02:03", or "-". Returns out. */
+const char *mfs_top_left(double seconds, char out[16]);
+
+#endif

@@ -1,0 +1,166 @@
+#include "cm/cli/top/sampler.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/threads/thread.h"
+#include "cm/ask/client.h"
+#include "cm/state/event_reader.h"
+
+#define TIME_LIMIT (5 * MFS_SEC)
+#define STEP       (1 * MFS_SEC)
+
+struct mfs_top_sampler {
+    const struct mfs_paths *paths;
+    int wake;
+    struct mfs_event_reader *events; /* NULL: none yet */
+    struct mfs_event last[MFS_TOP_EVENTS];
+    uint64_t nlast; /* events seen; the last of them are in the ring */
+    struct mfs_top_sample before;
+    pthread_mutex_t mutex; /* of what follows */
+    struct mfs_top_sample fresh;
+    struct mfs_err why;
+};
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static void read_events(struct mfs_top_sampler *t)
+{
+    struct mfs_event e;
+
+    if (!t->events && mfs_event_reader_open(t->paths, &t->events))
+        return;
+    while (mfs_event_reader_next(t->events, &e) > 0)
+        t->last[t->nlast++ % MFS_TOP_EVENTS] = e;
+}
+
+static void give_events(const struct mfs_top_sampler *t, struct mfs_top_sample *s)
+{
+    uint64_t first = t->nlast > MFS_TOP_EVENTS ? t->nlast - MFS_TOP_EVENTS : 0;
+
+    for (uint64_t i = first; i < t->nlast; i++)
+        s->event[s->nevents++] = t->last[i % MFS_TOP_EVENTS];
+}
+
+/* ---- samples --------------------------------------------------------------------------------- */
+
+static int ask(const struct mfs_paths *p, struct mfs_top_sample *s,
+               const struct mfs_top_sample *before, struct mfs_err *err)
+{
+    struct mfs_status status;
+    int rc = mfs_client_call(p, MFS_MSG_STATUS, NULL, TIME_LIMIT, &status, err);
+
+    if (rc)
+        return rc;
+    rc = mfs_top_make(s, mfs_clock_mono(), &status, before);
+    return rc ? mfs_err_set(err, rc, "out of memory") : 0;
+}
+
+static bool any_event(void *arg, const struct mfs_event *e)
+{
+    (void)arg;
+    (void)e;
+    return true;
+}
+
+int mfs_top_sample_once(const struct mfs_paths *p, struct mfs_top_sample *s, struct mfs_err *err)
+{
+    struct mfs_top_sample before;
+    int rc = ask(p, s, NULL, err), n;
+
+    if (!rc && s->nmoves) {
+        before = *s;
+        mfs_clock_sleep(STEP);
+        rc = ask(p, s, &before, err);
+        mfs_top_clear(&before);
+    }
+    if (rc)
+        return rc;
+    n = mfs_event_last(p, any_event, NULL, s->event, MFS_TOP_EVENTS);
+    s->nevents = n > 0 ? (uint32_t)n : 0; /* none where cm is elsewhere */
+    return 0;
+}
+
+/* What the next one is compared with: the moves alone. */
+static void keep_moves(struct mfs_top_sampler *t, const struct mfs_top_sample *s)
+{
+    mfs_top_clear(&t->before);
+    t->before.move = calloc(s->nmoves + 1, sizeof *s->move);
+    if (!t->before.move)
+        return;
+    memcpy(t->before.move, s->move, s->nmoves * sizeof *s->move);
+    t->before.nmoves = s->nmoves;
+    t->before.when = s->when;
+}
+
+static void look(struct mfs_top_sampler *t)
+{
+    struct mfs_top_sample s;
+    struct mfs_err err = {0};
+    int rc = ask(t->paths, &s, &t->before, &err);
+
+    read_events(t);
+    if (!rc) {
+        give_events(t, &s);
+        keep_moves(t, &s);
+    }
+    pthread_mutex_lock(&t->mutex);
+    if (!rc) {
+        mfs_top_clear(&t->fresh);
+        t->fresh = s;
+    }
+    t->why = err;
+    t->why.code = rc;
+    pthread_mutex_unlock(&t->mutex);
+}
+
+static void *run(void *arg)
+{
+    struct mfs_top_sampler *t = arg;
+
+    for (;;) {
+        look(t);
+        if (write(t->wake, "", 1) < 0 && errno != EAGAIN)
+            return NULL;
+        mfs_clock_sleep(STEP);
+    }
+}
+
+struct mfs_top_sampler *mfs_top_sampler_start(const struct mfs_paths *p, int wake)
+{
+    struct mfs_top_sampler *t = calloc(1, sizeof *t);
+    pthread_t thread;
+
+    if (!t)
+        return NULL;
+    t->paths = p;
+    t->wake = wake;
+    pthread_mutex_init(&t->mutex, NULL);
+    if (!mfs_thread_start(&thread, "sampler", run, t)) {
+        pthread_detach(thread);
+        return t;
+    }
+    pthread_mutex_destroy(&t->mutex);
+    free(t);
+    return NULL;
+}
+
+bool mfs_top_sampler_take(struct mfs_top_sampler *t, struct mfs_top_sample *s, struct mfs_err *err)
+{
+    bool newer;
+
+    pthread_mutex_lock(&t->mutex);
+    *err = t->why;
+    newer = t->fresh.when > 0;
+    if (newer) {
+        mfs_top_clear(s);
+        *s = t->fresh;
+        t->fresh = (struct mfs_top_sample){0};
+    }
+    pthread_mutex_unlock(&t->mutex);
+    return newer;
+}

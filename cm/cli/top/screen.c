@@ -1,0 +1,530 @@
+/* Lines from the top: what it is, nodes, moves; events at the bottom, in what is left. Nodes have a
+ * place whatever moves, moves a quarter of the screen at most. All texts go through put(), which
+ * cuts them at the edge and lets nothing of theirs reach the terminal as a control sequence. */
+#include "cm/cli/top/screen.h"
+
+#include <curses.h>
+#include <errno.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <term.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "cm/cli/describe.h"
+
+#define HEAD        3 /* lines above the table of nodes */
+#define LEAST_COLS  40
+#define LEAST_ROWS  8
+#define EVENT_LINES 5 /* that there are at least */
+
+enum color { PLAIN, GOOD, WARN, BAD, DIM };
+
+static bool utf8, colors;
+
+/* ---- the terminal ---------------------------------------------------------------------------- */
+
+bool mfs_top_screen_can(void)
+{
+    const char *term = getenv("TERM"), *cup;
+    int rc;
+
+    if (!term || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) ||
+        setupterm(term, STDOUT_FILENO, &rc) != OK)
+        return false;
+    cup = tigetstr("cup");
+    return cup && cup != (char *)-1; /* NOLINT(performance-no-int-to-ptr) */
+}
+
+static void give_back(void)
+{
+    if (stdscr && !isendwin())
+        endwin();
+}
+
+/* The last thing before a crash. */
+static void on_crash(int signo)
+{
+    give_back();
+    signal(signo, SIG_DFL);
+    raise(signo);
+}
+
+static void open_colors(void)
+{
+    const char *no = getenv("NO_COLOR");
+
+    colors = has_colors() && !(no && *no);
+    if (!colors)
+        return;
+    start_color();
+    use_default_colors();
+    init_pair(GOOD, COLOR_GREEN, -1);
+    init_pair(WARN, COLOR_YELLOW, -1);
+    init_pair(BAD, COLOR_RED, -1);
+    init_pair(DIM, COLOR_CYAN, -1);
+}
+
+int mfs_top_screen_open(struct mfs_err *err)
+{
+    static const int crashes[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
+
+    setlocale(LC_CTYPE, "");
+    utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8");
+    if (!newterm(NULL, stdout, stdin))
+        return mfs_err_set(err, -ENOTTY, "the terminal can't be used; try --once");
+    atexit(give_back);
+    for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++)
+        signal(crashes[i], on_crash);
+    cbreak();
+    noecho();
+    nonl();
+    keypad(stdscr, TRUE);
+    nodelay(stdscr, TRUE);
+    set_escdelay(25);
+    curs_set(0);
+    open_colors();
+    return 0;
+}
+
+void mfs_top_screen_close(void)
+{
+    give_back();
+}
+
+/* ---- pieces ---------------------------------------------------------------------------------- */
+
+static void color(enum color c, bool on)
+{
+    attr_t a = c == DIM ? A_NORMAL : c == PLAIN || c == GOOD ? A_NORMAL : A_BOLD;
+
+    if (colors && c != PLAIN)
+        a |= COLOR_PAIR(c);
+    if (on)
+        attron(a);
+    else
+        attroff(a);
+}
+
+static void put_text(int row, int col, const char *text)
+{
+    int left = COLS - col;
+
+    if (row < 0 || row >= LINES || left <= 0)
+        return;
+    move(row, col);
+    for (size_t n = 0; *text && left > 0; text += n) {
+        n = mfs_text_utf8(text);
+        if (n == 1 && (unsigned char)*text >= ' ' && *text != 0x7f) {
+            addch((unsigned char)*text);
+        } else if (n > 1 && utf8 &&
+                   !((unsigned char)text[0] == 0xc2 && (unsigned char)text[1] < 0xa0)) {
+            addnstr(text, (int)n);
+        } else {
+            addch('?');
+        }
+        n = n ? n : 1;
+        left = COLS - getcurx(stdscr);
+        if (getcury(stdscr) != row)
+            break; /* the last column was filled */
+    }
+}
+
+__attribute__((format(printf, 3, 4))) static void put(int row, int col, const char *fmt, ...)
+{
+    char text[1024];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    put_text(row, col, text);
+}
+
+static void bar(int row, int col, double part, double whole, int width, enum color c)
+{
+    int full = mfs_top_cells(part, whole, width);
+
+    color(c, true);
+    for (int i = 0; i < full; i++)
+        put_text(row, col + i, utf8 ? "█" : "#");
+    color(c, false);
+    for (int i = full; i < width; i++)
+        put_text(row, col + i, utf8 ? "·" : ".");
+}
+
+static enum color of_state(const char *state)
+{
+    if (!strcmp(state, "up") || !strcmp(state, "running"))
+        return GOOD;
+    return strcmp(state, "lost") != 0 && strcmp(state, "degraded") != 0 ? WARN : BAD;
+}
+
+static enum color of_use(double part, double whole)
+{
+    double use = whole > 0 ? part / whole : 0;
+
+    return use < 0.8 ? GOOD : use < 0.95 ? WARN : BAD;
+}
+
+/* ---- the main page --------------------------------------------------------------------------- */
+
+static void draw_head(const struct mfs_top_sample *s, const struct mfs_top_view *v)
+{
+    const struct mfs_status *st = &s->status;
+    uint64_t used = 0, capacity = 0;
+    char clock[16];
+    time_t now = time(NULL);
+    struct tm tm;
+    int width = COLS > 100 ? 30 : 16;
+
+    localtime_r(&now, &tm);
+    strftime(clock, sizeof clock, "%H:%M:%S", &tm);
+    for (uint32_t i = 0; i < st->nnodes; i++) {
+        used += st->node[i].memory_used;
+        capacity += st->node[i].memory_capacity;
+    }
+    attron(A_BOLD);
+    put(0, 0, "%s", st->name);
+    attroff(A_BOLD);
+    color(of_state(st->state), true);
+    put(0, (int)strlen(st->name) + 1, "%s", st->state);
+    color(of_state(st->state), false);
+    put(0, (int)(strlen(st->name) + strlen(st->state)) + 3, "%s, %s, epoch %llu",
+        MFS_TEXT_COUNT(st->nnodes, "node"), MFS_TEXT_COUNT(st->partitions, "partition"),
+        (unsigned long long)st->epoch);
+    put(0, COLS - 9, " %s", clock);
+    put(1, 0, "memory");
+    bar(1, 7, (double)used, (double)capacity, width, of_use((double)used, (double)capacity));
+    put(1, 8 + width, "%s of %s (%.1f%%)  by %s%s", MFS_TEXT_BYTES(used), MFS_TEXT_BYTES(capacity),
+        100 * st->utilization, mfs_top_order_names[v->order], v->paused ? "  PAUSED" : "");
+    if (v->notice[0]) {
+        color(BAD, true);
+        put(2, 0, "%s", v->notice);
+        color(BAD, false);
+    }
+}
+
+/* What a full bar of links is: what they carry, where that is known, else the most just now. */
+static double link_scale(const struct mfs_status *s, const struct mfs_status_node *n)
+{
+    double most = 1;
+
+    if (n->bandwidth_capacity > 0)
+        return n->bandwidth_capacity;
+    for (uint32_t i = 0; i < s->nnodes; i++) {
+        most = s->node[i].bandwidth_in > most ? s->node[i].bandwidth_in : most;
+        most = s->node[i].bandwidth_out > most ? s->node[i].bandwidth_out : most;
+    }
+    return most;
+}
+
+/* Where columns begin, and how wide bars are. */
+struct layout {
+    int memory, memory_bar, in, out, link_bar;
+};
+
+static struct layout lay_out(void)
+{
+    int spare = COLS > 80 ? COLS - 80 : 0;
+    struct layout c = {.memory = 25, .memory_bar = 8 + spare / 2, .link_bar = 4 + spare / 4};
+
+    c.in = c.memory + c.memory_bar + 1 + 4 + 1 + 9 + 1;
+    c.out = c.in + c.link_bar + 1 + 10 + 1;
+    return c;
+}
+
+static void draw_titles(int row, const struct layout *c)
+{
+    attron(A_REVERSE);
+    for (int i = 0; i < COLS; i++)
+        put_text(row, i, " ");
+    put(row, 0, "%-10s%-9s%5s", "NODE", "STATE", "PARTS");
+    put(row, c->memory, "MEMORY");
+    put(row, c->in, "IN/s");
+    put(row, c->out, "OUT/s");
+    attroff(A_REVERSE);
+}
+
+static void draw_node(int row, const struct mfs_status *s, const struct mfs_status_node *n,
+                      const struct layout *c, bool selected)
+{
+    double used = (double)n->memory_used, whole = (double)n->memory_capacity;
+    double scale = link_scale(s, n);
+
+    if (selected)
+        attron(A_BOLD);
+    put(row, 0, "%c%-9.9s", selected ? '>' : ' ', n->name);
+    color(of_state(n->state), true);
+    put(row, 10, "%-9.8s", n->state);
+    color(of_state(n->state), false);
+    put(row, 19, "%5u", n->partitions);
+    bar(row, c->memory, used, whole, c->memory_bar, of_use(used, whole));
+    put(row, c->memory + c->memory_bar + 1, "%3.0f%% %9s", whole > 0 ? 100 * used / whole : 0.0,
+        MFS_TEXT_BYTES(n->memory_used));
+    bar(row, c->in, n->bandwidth_in, scale, c->link_bar, DIM);
+    put(row, c->in + c->link_bar + 1, "%9s", MFS_TEXT_BYTES((uint64_t)n->bandwidth_in));
+    bar(row, c->out, n->bandwidth_out, scale, c->link_bar, DIM);
+    put(row, c->out + c->link_bar + 1, "%9s", MFS_TEXT_BYTES((uint64_t)n->bandwidth_out));
+    if (selected)
+        attroff(A_BOLD);
+}
+
+static uint32_t *make_order(const struct mfs_top_sample *s, const struct mfs_top_view *v)
+{
+    uint32_t *order = calloc(s->status.nnodes + 1, sizeof *order);
+
+    if (order)
+        mfs_top_sort(&s->status, v->order, order);
+    return order;
+}
+
+/* The row of the selected node; the first one if there is none. */
+static uint32_t selected_row(const struct mfs_top_sample *s, const struct mfs_top_view *v,
+                             const uint32_t *order)
+{
+    for (uint32_t i = 0; i < s->status.nnodes; i++)
+        if (!strcmp(s->status.node[order[i]].name, v->selected))
+            return i;
+    return 0;
+}
+
+/* At most `rows` of them, with the selected one. The row behind. */
+static int draw_nodes(int row, int rows, const struct mfs_top_sample *s, struct mfs_top_view *v)
+{
+    const struct layout c = lay_out();
+    uint32_t *order = make_order(s, v), n = s->status.nnodes, at, shown = (uint32_t)rows;
+
+    draw_titles(row++, &c);
+    if (!order)
+        return row;
+    at = selected_row(s, v, order);
+    if (at < v->first)
+        v->first = at;
+    if (at >= v->first + shown)
+        v->first = at - shown + 1;
+    if (v->first && v->first + shown > n)
+        v->first = n > shown ? n - shown : 0;
+    for (uint32_t i = v->first; i < n && i < v->first + shown; i++)
+        draw_node(row++, &s->status, &s->status.node[order[i]], &c, i == at);
+    free(order);
+    return row;
+}
+
+static int draw_moves(int row, int rows, const struct mfs_top_sample *s)
+{
+    char left[16];
+
+    if (!s->nmoves || rows < 2)
+        return row;
+    attron(A_BOLD);
+    put(row++, 0, "%s on the way", MFS_TEXT_COUNT(s->nmoves, "partition"));
+    attroff(A_BOLD);
+    for (uint32_t i = 0; i < s->nmoves && --rows > 0; i++, row++) {
+        const struct mfs_top_move *m = &s->move[i];
+
+        put(row, 0, " %-5u %s -> %s", m->partition, m->from, m->to);
+        put(row, 30, "%-8.8s", m->step);
+        bar(row, 39, (double)m->bytes, (double)m->bytes_total, 10, GOOD);
+        put(row, 50, "%s of %s", MFS_TEXT_BYTES(m->bytes), MFS_TEXT_BYTES(m->bytes_total));
+        if (m->rate > 0 && COLS > 90)
+            put(row, 74, "%s/s, %s left", MFS_TEXT_BYTES((uint64_t)m->rate),
+                mfs_top_left(m->left_seconds, left));
+        else if (m->rate > 0)
+            put(row, 73, "%s", mfs_top_left(m->left_seconds, left));
+    }
+    return row;
+}
+
+/* The last ones, in what is left above the last line. */
+static void draw_events(int row, const struct mfs_top_sample *s)
+{
+    int rows = LINES - 1 - row - 1;
+    uint32_t first;
+
+    if (rows < 1 || !s->nevents)
+        return;
+    attron(A_BOLD);
+    put(row++, 0, "events");
+    attroff(A_BOLD);
+    first = s->nevents > (uint32_t)rows ? s->nevents - (uint32_t)rows : 0;
+    for (uint32_t i = first; i < s->nevents; i++) {
+        const struct mfs_event *e = &s->event[i];
+
+        put(row++, 0, " %.8s %-8s %-16s %s", strlen(e->time) > 19 ? e->time + 11 : e->time, e->who,
+            e->what, e->text);
+    }
+}
+
+static void draw_main(const struct mfs_top_sample *s, struct mfs_top_view *v)
+{
+    int moves = s->nmoves ? 1 + (int)s->nmoves : 0, nodes, row;
+
+    if (moves > LINES / 4)
+        moves = LINES / 4;
+    nodes = LINES - HEAD - 1 - moves - EVENT_LINES - 1;
+    if (nodes < 1)
+        nodes = 1;
+    draw_head(s, v);
+    row = draw_nodes(HEAD, nodes, s, v);
+    row = draw_moves(row, moves, s);
+    draw_events(row, s);
+}
+
+/* ---- the other pages ------------------------------------------------------------------------- */
+
+static const struct mfs_status_node *selected(const struct mfs_top_sample *s,
+                                              const struct mfs_top_view *v)
+{
+    uint32_t *order = make_order(s, v);
+    const struct mfs_status_node *n = NULL;
+
+    if (order && s->status.nnodes)
+        n = &s->status.node[order[selected_row(s, v, order)]];
+    free(order);
+    return n;
+}
+
+static void put_lines(int row, const char *text, size_t len)
+{
+    for (const char *end = text + len, *stop; text < end && row < LINES - 1; text = stop + 1) {
+        stop = memchr(text, '\n', (size_t)(end - text));
+        if (!stop)
+            return;
+        put(row++, 0, "%.*s", (int)(stop - text), text);
+    }
+}
+
+/* As cm describe shows it, with what the sample knows. */
+static void draw_details(const struct mfs_top_sample *s, const struct mfs_top_view *v)
+{
+    const struct mfs_status_node *n = selected(s, v);
+    struct mfs_description d;
+    struct mfs_err err;
+    struct mfs_buf b;
+
+    if (!n || mfs_describe(&s->status, n->name, &d, &err))
+        return;
+    for (uint32_t i = s->nevents; i > 0 && d.nevents < MFS_DESCRIBE_EVENTS; i--)
+        if (mfs_describe_event(&d, &s->event[i - 1]))
+            d.event[d.nevents++] = s->event[i - 1];
+    for (uint32_t i = 0; i < d.nevents / 2; i++) {
+        struct mfs_event other = d.event[i];
+
+        d.event[i] = d.event[d.nevents - 1 - i];
+        d.event[d.nevents - 1 - i] = other;
+    }
+    mfs_buf_init(&b);
+    if (!mfs_describe_render(&d, &b))
+        put_lines(0, mfs_buf_data(&b), mfs_buf_len(&b));
+    mfs_buf_fini(&b);
+    mfs_schema_clear(&mfs_description_schema, &d);
+}
+
+static const char help[] =
+    "cm top: what a deployment does, anew each second\n"
+    "\n"
+    "  n m i o       nodes by name, memory in use, what their links take in, give out\n"
+    "  s             by the next one of these\n"
+    "  up down j k   select a node\n"
+    "  Enter         all that is known of it\n"
+    "  p, space      pause, and go on\n"
+    "  h ?           this\n"
+    "  Esc           back\n"
+    "  q             quit\n"
+    "\n"
+    "A bar of memory is what is used of a node's capacity. A bar of a link is what it\n"
+    "carries of what it can or, where that is not known, of the most just now.\n";
+
+void mfs_top_screen_draw(const struct mfs_top_sample *s, struct mfs_top_view *v)
+{
+    erase();
+    if (COLS < LEAST_COLS || LINES < LEAST_ROWS) {
+        put(0, 0, "too small");
+    } else if (v->page == MFS_TOP_PAGE_HELP) {
+        put_lines(0, help, sizeof help - 1);
+    } else if (!s->when) {
+        put(0, 0, "%s", v->notice[0] ? v->notice : "waiting for cm");
+    } else if (v->page == MFS_TOP_PAGE_NODE) {
+        draw_details(s, v);
+    } else {
+        draw_main(s, v);
+    }
+    if (LINES > 1) {
+        color(DIM, true);
+        put(LINES - 1, 0,
+            v->page == MFS_TOP_PAGE_MAIN ? "q quit  h help  s sort  p pause  Enter details"
+                                         : "Esc back  q quit");
+        color(DIM, false);
+    }
+    refresh();
+}
+
+/* ---- keys ------------------------------------------------------------------------------------ */
+
+static void select_node(const struct mfs_top_sample *s, struct mfs_top_view *v, int step)
+{
+    uint32_t *order = make_order(s, v), at;
+
+    if (order && s->status.nnodes) {
+        at = selected_row(s, v, order);
+        if (step > 0 && at + 1 < s->status.nnodes)
+            at++;
+        else if (step < 0 && at > 0)
+            at--;
+        memcpy(v->selected, s->status.node[order[at]].name, sizeof v->selected);
+    }
+    free(order);
+}
+
+static bool take_order(struct mfs_top_view *v, int key)
+{
+    static const char keys[] = "nmio";
+    const char *at = key > 0 && key < 128 ? strchr(keys, key) : NULL;
+
+    if (key == 's')
+        v->order = (v->order + 1) % MFS_TOP_ORDERS;
+    else if (at)
+        v->order = (enum mfs_top_order)(at - keys);
+    return key == 's' || at;
+}
+
+static bool take_page(struct mfs_top_view *v, int key)
+{
+    if (key == 'h' || key == '?')
+        v->page = v->page == MFS_TOP_PAGE_HELP ? MFS_TOP_PAGE_MAIN : MFS_TOP_PAGE_HELP;
+    else if (key == '\r' || key == '\n' || key == KEY_ENTER)
+        v->page = v->page == MFS_TOP_PAGE_NODE ? MFS_TOP_PAGE_MAIN : MFS_TOP_PAGE_NODE;
+    else if (key == 27)
+        v->page = MFS_TOP_PAGE_MAIN;
+    else
+        return false;
+    return true;
+}
+
+enum mfs_top_key mfs_top_screen_key(const struct mfs_top_sample *s, struct mfs_top_view *v)
+{
+    int key = getch();
+
+    if (key == ERR)
+        return MFS_TOP_KEY_NONE;
+    if (key == KEY_RESIZE)
+        return MFS_TOP_KEY_REDRAW;
+    if (key == 'q' || key == 'Q')
+        return MFS_TOP_KEY_QUIT;
+    if (take_page(v, key) || take_order(v, key))
+        return MFS_TOP_KEY_TAKEN;
+    if (key == 'p' || key == ' ')
+        v->paused = !v->paused;
+    else if (key == KEY_DOWN || key == 'j')
+        select_node(s, v, 1);
+    else if (key == KEY_UP || key == 'k')
+        select_node(s, v, -1);
+    return MFS_TOP_KEY_TAKEN;
+}

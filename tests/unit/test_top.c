@@ -1,0 +1,150 @@
+/* What cm top computes from samples. ctest: single */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "cm/cli/describe.h"
+#include "cm/cli/top/model.h"
+
+static struct mfs_status make_status(uint32_t nodes, uint32_t moves)
+{
+    struct mfs_status s = {.nnodes = nodes, .nmoves = moves, .partitions = 8};
+
+    s.node = calloc(nodes + 1, sizeof *s.node);
+    s.move = calloc(moves + 1, sizeof *s.move);
+    assert_true(s.node && s.move);
+    for (uint32_t i = 0; i < nodes; i++) {
+        s.node[i].id = i;
+        snprintf(s.node[i].name, sizeof s.node[i].name, "node-%u", i);
+    }
+    return s;
+}
+
+static void move_is(struct mfs_status *s, uint32_t i, uint32_t part, uint64_t bytes)
+{
+    s->move[i] = (struct mfs_status_move){.partition = part,
+                                          .from = 0,
+                                          .to = 1,
+                                          .step = "copying",
+                                          .bytes = bytes,
+                                          .bytes_total = 1000};
+}
+
+static void moves_have_rates_and_time_left(void **state)
+{
+    struct mfs_status s = make_status(2, 3);
+    struct mfs_top_sample first, second;
+    char left[16];
+
+    (void)state;
+    move_is(&s, 0, 4, 100);
+    move_is(&s, 1, 5, 500);
+    move_is(&s, 2, 6, 800);
+    assert_int_equal(mfs_top_make(&first, 10 * MFS_SEC, &s, NULL), 0);
+    assert_null(s.node);
+    assert_true(first.move[0].left_seconds < 0);
+    s = make_status(2, 4);
+    move_is(&s, 0, 6, 10); /* was begun anew */
+    move_is(&s, 1, 4, 300);
+    move_is(&s, 2, 5, 500); /* stands */
+    move_is(&s, 3, 1, 0);   /* is new */
+    strcpy(s.move[3].step, "waiting");
+    assert_int_equal(mfs_top_make(&second, 12 * MFS_SEC, &s, &first), 0);
+    assert_string_equal(second.move[0].from, "node-0");
+    assert_true(second.move[0].rate == 100 && second.move[0].left_seconds == 7);
+    assert_int_equal(second.move[3].partition, 1); /* it waits */
+    for (int i = 0; i < 4; i++)
+        assert_true(i == 0 || (second.move[i].rate == 0 && second.move[i].left_seconds < 0));
+    mfs_top_clear(&first);
+    mfs_top_clear(&second);
+    assert_string_equal(mfs_top_left(7, left), "7 s");
+    assert_string_equal(mfs_top_left(124.2, left), "2:05");
+    assert_string_equal(mfs_top_left(3723, left), "1:02:03");
+    assert_string_equal(mfs_top_left(-1, left), "-");
+    assert_string_equal(mfs_top_left(1e9, left), "-");
+}
+
+static void nodes_are_sorted(void **state)
+{
+    struct mfs_status s = make_status(12, 0);
+    uint32_t order[12];
+
+    (void)state;
+    for (uint32_t i = 0; i < s.nnodes; i++)
+        s.node[i].memory_capacity = 1000;
+    s.node[11].memory_used = 10; /* 1 % */
+    s.node[3].memory_used = 20;
+    s.node[3].memory_capacity = 10000; /* 0.2 % */
+    s.node[4].bandwidth_in = 5;
+    s.node[5].bandwidth_out = 5;
+    mfs_top_sort(&s, MFS_TOP_BY_NAME, order);
+    for (uint32_t i = 0; i < s.nnodes; i++)
+        assert_int_equal(order[i], i); /* node-2 before node-10 */
+    mfs_top_sort(&s, MFS_TOP_BY_MEMORY, order);
+    assert_int_equal(order[0], 11);
+    assert_int_equal(order[1], 3);
+    assert_int_equal(order[2], 0);
+    mfs_top_sort(&s, MFS_TOP_BY_IN, order);
+    assert_int_equal(order[0], 4);
+    mfs_top_sort(&s, MFS_TOP_BY_OUT, order);
+    assert_int_equal(order[0], 5);
+    mfs_schema_clear(&mfs_status_schema, &s);
+}
+
+static void bars_have_cells(void **state)
+{
+    (void)state;
+    assert_int_equal(mfs_top_cells(0, 100, 10), 0);
+    assert_int_equal(mfs_top_cells(0.1, 100, 10), 1); /* something is not nothing */
+    assert_int_equal(mfs_top_cells(50, 100, 10), 5);
+    assert_int_equal(mfs_top_cells(200, 100, 10), 10);
+    assert_int_equal(mfs_top_cells(1, 0, 10), 0);
+    assert_int_equal(mfs_top_cells(1, 1, 0), 0);
+}
+
+static void a_thing_is_described(void **state)
+{
+    struct mfs_status s = make_status(11, 1);
+    struct mfs_description d;
+    struct mfs_err err;
+    struct mfs_event e = {.who = "cm", .what = "moved", .text = "partition 1: node-0 to node-10"};
+
+    (void)state;
+    move_is(&s, 0, 1, 5);
+    s.place = calloc(2, sizeof *s.place);
+    assert_non_null(s.place);
+    s.nplaces = 2;
+    for (uint32_t i = 0; i < 2; i++)
+        s.place[i] = (struct mfs_status_place){i, "node-0", "node-1", 7};
+    assert_int_equal(mfs_describe(&s, "node-1", &d, &err), 0);
+    assert_true(d.nplaces == 0 && d.nreplicas == 2 && d.nmoves == 1);
+    assert_false(mfs_describe_event(&d, &e)); /* it is of node-10 */
+    mfs_schema_clear(&mfs_description_schema, &d);
+    assert_int_equal(mfs_describe(&s, "1", &d, &err), 0);
+    assert_string_equal(d.kind, "partition");
+    assert_true(d.nplaces == 1 && d.nnodes == 2 && d.nmoves == 1 && mfs_describe_event(&d, &e));
+    strcpy(e.text, "partition 12: node-0 to node-10");
+    assert_false(mfs_describe_event(&d, &e));
+    mfs_schema_clear(&mfs_description_schema, &d);
+    assert_int_equal(mfs_describe(&s, "2", &d, &err), -ENOENT);
+    assert_int_equal(mfs_describe(&s, "", &d, &err), -ENOENT);
+    assert_int_equal(mfs_describe(&s, "/mnt", &d, &err), -ENOENT);
+    mfs_schema_clear(&mfs_status_schema, &s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(moves_have_rates_and_time_left), cmocka_unit_test(nodes_are_sorted),
+        cmocka_unit_test(bars_have_cells), cmocka_unit_test(a_thing_is_described)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
