@@ -12,6 +12,7 @@
 #include "cluster/y0.h"
 #include "cm/change/departures.h"
 #include "cm/nodes/copies.h"
+#include "cm/nodes/metrics.h"
 #include "cm/partitions/migrate.h"
 #include "cm/partitions/replicas.h"
 #include "cm/change/scale/scale.h"
@@ -111,15 +112,36 @@ static int put_shares(const struct mfs_cm *cm, struct mfs_status *s)
     return rc;
 }
 
-static void put_checkpoint(const struct mfs_cm_state *st, struct mfs_status *s)
+static void put_time(time_t seconds, char out[32])
 {
-    time_t seconds = (time_t)st->checkpoint_time;
     struct tm t;
 
-    if (!st->checkpoint_dir[0] || !gmtime_r(&seconds, &t))
+    if (gmtime_r(&seconds, &t))
+        strftime(out, 32, "%Y-%m-%dT%H:%M:%SZ", &t);
+}
+
+static void put_counters(const struct mfs_cm *cm, struct mfs_status *s)
+{
+    put_time(mfs_clock_real().tv_sec, s->timestamp);
+    mfs_text_copy(s->version, sizeof s->version, MEMEFS_VERSION);
+    s->uptime_s = (double)(mfs_clock_mono() - cm->began) / (double)MFS_SEC;
+    for (uint32_t i = 0; i < cm->state.nnodes; i++) {
+        s->restarts += cm->nodes[i]->last.deaths;
+        s->out_of_memory += cm->nodes[i]->last.out_of_memory;
+    }
+    if (!cm->figures)
+        return;
+    s->failovers = mfs_metric_sum(cm->figures, MFS_CM_FAILOVERS);
+    s->lost_partitions = mfs_metric_sum(cm->figures, MFS_CM_LOST_PARTITIONS);
+    s->lost_bytes = mfs_metric_sum(cm->figures, MFS_CM_LOST_BYTES);
+}
+
+static void put_checkpoint(const struct mfs_cm_state *st, struct mfs_status *s)
+{
+    if (!st->checkpoint_dir[0])
         return;
     memcpy(s->checkpoint_dir, st->checkpoint_dir, sizeof s->checkpoint_dir);
-    strftime(s->checkpoint_time, sizeof s->checkpoint_time, "%Y-%m-%dT%H:%M:%SZ", &t);
+    put_time((time_t)st->checkpoint_time, s->checkpoint_time);
 }
 
 static void put_name(const struct mfs_cm_state *st, uint32_t id, char *out, size_t n)
@@ -180,6 +202,7 @@ int mfs_status_make(const struct mfs_cm *cm, struct mfs_status *s)
     memcpy(s->weights, st->weights, sizeof s->weights);
     mfs_text_copy(s->state, sizeof s->state, deployment_state(cm));
     put_checkpoint(st, s);
+    put_counters(cm, s);
     if (!put_shares(cm, s) && !put_places(cm, s) && !mfs_migrate_status(cm, s))
         return 0;
     mfs_schema_clear(&mfs_status_schema, s);

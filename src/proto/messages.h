@@ -522,6 +522,35 @@ struct mfs_status_place {
     uint64_t bytes;             /* that it holds */
 };
 
+/* A client, as its lm tells it to cm. */
+struct mfs_mount {
+    char node[MFS_NAME_MAX]; /* "" when lm tells it */
+    char host[MFS_HOST_MAX]; /* the node's address; likewise */
+    char path[MFS_PATH_MAX];
+    char session[MFS_SESSION_TEXT];
+    char version[32];
+    uint32_t pid, uid;
+    bool connected, ready;
+    uint64_t since;  /* seconds since 1970 */
+    uint64_t age_ms; /* of what it has told of itself; 0 with `operations` 0: nothing yet */
+    uint64_t operations, errors, no_space, io_errors; /* so far */
+    uint64_t read_bytes, written_bytes;
+    double p50, p99, max;               /* s, of all operations together */
+    struct mfs_metric_snapshot figures; /* some of them: mfs_mount_figures */
+};
+
+struct mfs_mounts {
+    uint32_t n;
+    struct mfs_mount *mount;
+};
+
+/* Of a client's figures those that cm is told, NULL at the end. */
+extern const char *const mfs_mount_figures[];
+/* Makes operations, errors, bytes and times of a client's figures. */
+void mfs_mount_sum_up(struct mfs_mount *m, const struct mfs_metric_snapshot *figures);
+/* A copy with figures of its own. 0 or -ENOMEM. */
+int mfs_mount_copy(struct mfs_mount *to, const struct mfs_mount *m);
+
 struct mfs_status {
     char name[MFS_NAME_MAX];
     char state[MFS_STATE_MAX]; /* starting, running, scaling, degraded, stopping */
@@ -545,6 +574,14 @@ struct mfs_status {
     struct mfs_status_move *move;      /* migrations under way */
     char checkpoint_dir[MFS_PATH_MAX]; /* the last one of this deployment's; "": none yet */
     char checkpoint_time[32];          /* 2026-01-31T12:00:00Z */
+    char timestamp[32], version[32];   /* of this answer, likewise; of cm */
+    double uptime_s;                   /* of cm */
+    uint64_t restarts, out_of_memory;  /* of partitions' processes, since their lms began: ends that
+                                          nobody asked for; commands refused as memory was full */
+    uint64_t failovers, lost_partitions, lost_bytes; /* since cm began */
+    uint64_t errors, no_space, io_errors;            /* of all that is in `mount` */
+    uint32_t nmounts;
+    struct mfs_mount *mount; /* cm leaves these four out: they are CLIENTS' */
 };
 
 /* The figures of one program; a client's are a struct mfs_metric_snapshot when it sends them. */
@@ -560,35 +597,6 @@ struct mfs_stats {
     uint32_t nsources;
     struct mfs_stats_source *source;
 };
-
-/* A client, as its lm tells it to cm. */
-struct mfs_mount {
-    char node[MFS_NAME_MAX]; /* "" when lm tells it */
-    char host[MFS_HOST_MAX]; /* the node's address; likewise */
-    char path[MFS_PATH_MAX];
-    char session[MFS_SESSION_TEXT];
-    char version[32];
-    uint32_t pid, uid;
-    bool connected, ready;
-    uint64_t since;  /* seconds since 1970 */
-    uint64_t age_ms; /* of what it has told of itself; 0 with `operations` 0: nothing yet */
-    uint64_t operations, errors; /* so far */
-    uint64_t read_bytes, written_bytes;
-    double p50, p99, max;               /* s, of all operations together */
-    struct mfs_metric_snapshot figures; /* some of them: mfs_mount_figures */
-};
-
-struct mfs_mounts {
-    uint32_t n;
-    struct mfs_mount *mount;
-};
-
-/* Of a client's figures those that cm is told, NULL at the end. */
-extern const char *const mfs_mount_figures[];
-/* Makes operations, errors, bytes and times of a client's figures. */
-void mfs_mount_sum_up(struct mfs_mount *m, const struct mfs_metric_snapshot *figures);
-/* A copy with figures of its own. 0 or -ENOMEM. */
-int mfs_mount_copy(struct mfs_mount *to, const struct mfs_mount *m);
 
 struct mfs_message {
     const char *name;

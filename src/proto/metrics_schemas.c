@@ -94,6 +94,8 @@ const struct mfs_schema mfs_stats_schema = {
         {.name = "age_ms", MFS_FIELD(U64, struct mfs_mount, age_ms)},                              \
         {.name = "operations", MFS_FIELD(U64, struct mfs_mount, operations)},                      \
         {.name = "errors", MFS_FIELD(U64, struct mfs_mount, errors)},                              \
+        {.name = "no_space", MFS_FIELD(U64, struct mfs_mount, no_space)},                          \
+        {.name = "io_errors", MFS_FIELD(U64, struct mfs_mount, io_errors)},                        \
         {.name = "read_bytes", MFS_FIELD(U64, struct mfs_mount, read_bytes)},                      \
         {.name = "written_bytes", MFS_FIELD(U64, struct mfs_mount, written_bytes)},                \
         {.name = "p50", MFS_FIELD(F64, struct mfs_mount, p50)},                                    \
@@ -102,8 +104,8 @@ const struct mfs_schema mfs_stats_schema = {
         .name = "max", MFS_FIELD(F64, struct mfs_mount, max)                                       \
     }
 
-static const struct mfs_schema mount_schema = {"mount", sizeof(struct mfs_mount),
-                                               FIELDS{MOUNT_FIELDS, {0}}};
+const struct mfs_schema mfs_mount_schema = {"mount", sizeof(struct mfs_mount),
+                                            FIELDS{MOUNT_FIELDS, {0}}};
 
 static const struct mfs_schema mount_full_schema = {
     "mount", sizeof(struct mfs_mount),
@@ -115,7 +117,8 @@ static const struct mfs_schema mount_full_schema = {
 
 const struct mfs_schema mfs_mounts_schema = {
     "clients", sizeof(struct mfs_mounts),
-    FIELDS{{.name = "clients", MFS_FIELD_LIST(struct mfs_mounts, mount, n, &mount_schema)}, {0}}};
+    FIELDS{{.name = "clients", MFS_FIELD_LIST(struct mfs_mounts, mount, n, &mfs_mount_schema)},
+           {0}}};
 
 const struct mfs_schema mfs_mounts_full_schema = {
     "mounts", sizeof(struct mfs_mounts),
@@ -140,6 +143,15 @@ static void add_up(struct mfs_metric_sample *all, uint64_t *bucket,
         bucket[s->bucket[i].index] += s->bucket[i].count;
 }
 
+static void add_error(struct mfs_mount *m, const struct mfs_metric_sample *s)
+{
+    m->errors += s->value;
+    if (strstr(s->labels, "errno=\"ENOSPC\""))
+        m->no_space += s->value;
+    else if (strstr(s->labels, "errno=\"EIO\""))
+        m->io_errors += s->value;
+}
+
 void mfs_mount_sum_up(struct mfs_mount *m, const struct mfs_metric_snapshot *figures)
 {
     struct mfs_metric_bucket list[MFS_METRIC_BUCKETS];
@@ -152,7 +164,7 @@ void mfs_mount_sum_up(struct mfs_mount *m, const struct mfs_metric_snapshot *fig
         if (!strcmp(s->name, DURATION))
             add_up(&all, bucket, s);
         else if (!strcmp(s->name, ERRORS))
-            m->errors += s->value;
+            add_error(m, s);
         else if (!strcmp(s->name, READ))
             m->read_bytes += s->value;
         else if (!strcmp(s->name, WRITTEN))

@@ -1,5 +1,6 @@
 /* The fields of what is told of a deployment: its status, and what a change of its size was. */
 #include "proto/messages.h"
+#include "proto/metrics_schemas.h"
 
 #define FIELDS (const struct mfs_field[])
 
@@ -70,6 +71,18 @@ const struct mfs_schema mfs_status_schema = {
         {.name = "moves", MFS_FIELD_LIST(struct mfs_status, move, nmoves, &mfs_status_move_schema)},
         {.name = "checkpoint_dir", MFS_FIELD(STR, struct mfs_status, checkpoint_dir)},
         {.name = "checkpoint_time", MFS_FIELD(STR, struct mfs_status, checkpoint_time)},
+        {.name = "timestamp", MFS_FIELD(STR, struct mfs_status, timestamp)},
+        {.name = "version", MFS_FIELD(STR, struct mfs_status, version)},
+        {.name = "uptime_s", MFS_FIELD(F64, struct mfs_status, uptime_s)},
+        {.name = "restarts", MFS_FIELD(U64, struct mfs_status, restarts)},
+        {.name = "out_of_memory", MFS_FIELD(U64, struct mfs_status, out_of_memory)},
+        {.name = "failovers", MFS_FIELD(U64, struct mfs_status, failovers)},
+        {.name = "lost_partitions", MFS_FIELD(U64, struct mfs_status, lost_partitions)},
+        {.name = "lost_bytes", MFS_FIELD(U64, struct mfs_status, lost_bytes)},
+        {.name = "errors", MFS_FIELD(U64, struct mfs_status, errors)},
+        {.name = "no_space", MFS_FIELD(U64, struct mfs_status, no_space)},
+        {.name = "io_errors", MFS_FIELD(U64, struct mfs_status, io_errors)},
+        {.name = "mounts", MFS_FIELD_LIST(struct mfs_status, mount, nmounts, &mfs_mount_schema)},
         {0}}};
 
 static const struct mfs_schema scale_move_schema = {

@@ -65,6 +65,17 @@ must_happen 5 is 2 'sum(memefs_node_up)'
 must_happen 5 is 8 'sum(memefs_lm_partitions)'
 must_happen 5 is 8 'count(memefs_partition_keys{role="serving"})'
 
+say "cm clients, cm status"
+cm_ clients --json | jq -e --arg mount "$MNT0" --argjson pid "$(cut -d' ' -f1 "$STATE/node-0/client.pid")" '
+    (.clients | length) == 2 and any(.clients[]; .node == "node-0" and .path == $mount and .pid == $pid and .uid == 0 and
+    .host == "127.0.0.1" and .connected and .ready and .version != "" and (now - .since | . >= 0 and . < 100) and
+    .age_ms < 60000 and .operations > 25 and .errors >= 1 and .written_bytes == 100000 and .p50 > 0 and .p99 <= .max * 2)' \
+    >"$T/clients" || fail "cm clients --json: $(cm_ clients --json)"
+cm_ clients | grep -q "^node-0 .* root .* $MNT0\$" || fail "cm clients: $(cm_ clients)"
+cm_ status --json | jq -e '(.mounts | length) == 2 and (.timestamp | fromdate | now - . | . >= -1 and . < 100) and .uptime_s > 0 and
+    .version != "" and .errors >= 1 and .restarts == 0 and .lost_bytes == 0 and .no_space == 0' >/dev/null ||
+    fail "cm status --json: $(cm_ status --json)"
+
 say "documents"
 docs=$HARNESS_DIR/../../docs
 for address in $at 127.0.0.1:9471; do served "$address"; done | sed -n 's/^# TYPE \([a-z0-9_]*\) .*/\1/p' | sort -u >"$T/served"

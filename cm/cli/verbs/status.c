@@ -14,14 +14,33 @@
 #include "cm/cli/render.h"
 #include "cm/cli/verbs.h"
 
-#define TIME_LIMIT  (10 * MFS_SEC)
-#define WATCH_LIMIT (5 * MFS_SEC)
-#define STEP        2 /* s between two looks, unless given */
-#define STEP_MOST   3600
+#define TIME_LIMIT   (10 * MFS_SEC)
+#define MOUNTS_LIMIT MFS_SEC
+#define WATCH_LIMIT  (5 * MFS_SEC)
+#define STEP         2 /* s between two looks, unless given */
+#define STEP_MOST    3600
 
 static int render(const struct mfs_status *s, bool json, struct mfs_buf *out)
 {
     return json ? mfs_render_json(&mfs_status_schema, s, out) : mfs_render_status(s, out);
+}
+
+/* What mounts have done comes by a question of its own, as nodes are asked for it; where it does
+ * not, the rest is shown all the same. */
+static void add_mounts(const struct mfs_paths *p, struct mfs_status *s)
+{
+    struct mfs_mounts list;
+    struct mfs_err err;
+
+    if (mfs_client_call(p, MFS_MSG_CLIENTS, NULL, MOUNTS_LIMIT, &list, &err))
+        return;
+    s->mount = list.mount;
+    s->nmounts = list.n;
+    for (uint32_t i = 0; i < list.n; i++) {
+        s->errors += list.mount[i].errors;
+        s->no_space += list.mount[i].no_space;
+        s->io_errors += list.mount[i].io_errors;
+    }
 }
 
 static int show_once(struct mfs_verb_call *call, struct mfs_err *err)
@@ -32,6 +51,8 @@ static int show_once(struct mfs_verb_call *call, struct mfs_err *err)
 
     if (rc)
         return rc;
+    if (mfs_conf_flag(call->conf, "json"))
+        add_mounts(&call->paths, &s);
     mfs_buf_init(&b);
     rc = mfs_render_print(render(&s, mfs_conf_flag(call->conf, "json"), &b), &b, err);
     mfs_schema_clear(&mfs_status_schema, &s);
@@ -118,6 +139,8 @@ static int look(struct watch *w, struct mfs_err *err)
         note = "cm answers again";
     w->cm = cm;
     w->away = false;
+    if (w->json)
+        add_mounts(w->paths, &s);
     mfs_buf_clear(&w->at);
     rc = render(&s, w->json, &w->at);
     mfs_schema_clear(&mfs_status_schema, &s);
