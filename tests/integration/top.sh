@@ -70,6 +70,22 @@ keys q
 end 0
 END
 
+say "operations"
+for i in $(seq 2000); do
+    mkdir "$MNT2/dir$i" 2>/dev/null || break
+    sleep 0.005
+done &
+on 120x40 <<END
+see ^MOUNT +NODE +OPS/s +ERR/s +READ/s +WRITE/s +P50 +P99
+see ^ $MNT2 +node-2 +[1-9][0-9]* +[0-9]+ .* [0-9.]+ [um]s +[0-9.]+ m?s
+keys x
+see by operations
+keys q
+end 0
+END
+kill $!
+wait $! || true
+
 say "other terminals and ends"
 on 120x40 LC_ALL=C NO_COLOR=1 <<'END'
 see ^.node-0 .*#?\.\.\.
@@ -96,6 +112,8 @@ end 0
 END
 cm_ top --json | jq -e '.status.nodes | length == 3' >/dev/null || fail "cm top --json: $(cm_ top --json)"
 cm_ top --json | jq -e '.events[-1].time and (.moves | type == "array")' >/dev/null || fail "no events"
+cm_ top --json | jq -e --arg path "$MNT2" 'any(.mounts[]; .path == $path and .node == "node-2" and .operations > 0)' \
+    >/dev/null || fail "no mounts: $(cm_ top --json)"
 cm_ top --once </dev/null | grep -qE '^node-1 ' || fail "cm top --once"
 
 say "moves, and cm's death"

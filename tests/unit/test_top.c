@@ -48,7 +48,7 @@ static void moves_have_rates_and_time_left(void **state)
     move_is(&s, 0, 4, 100);
     move_is(&s, 1, 5, 500);
     move_is(&s, 2, 6, 800);
-    assert_int_equal(mfs_top_make(&first, 10 * MFS_SEC, &s, NULL), 0);
+    assert_int_equal(mfs_top_make(&first, 10 * MFS_SEC, &s, NULL, NULL), 0);
     assert_null(s.node);
     assert_true(first.move[0].left_seconds < 0);
     s = make_status(2, 4);
@@ -57,7 +57,7 @@ static void moves_have_rates_and_time_left(void **state)
     move_is(&s, 2, 5, 500); /* stands */
     move_is(&s, 3, 1, 0);   /* is new */
     strcpy(s.move[3].step, "waiting");
-    assert_int_equal(mfs_top_make(&second, 12 * MFS_SEC, &s, &first), 0);
+    assert_int_equal(mfs_top_make(&second, 12 * MFS_SEC, &s, NULL, &first), 0);
     assert_string_equal(second.move[0].from, "node-0");
     assert_true(second.move[0].rate == 100 && second.move[0].left_seconds == 7);
     assert_int_equal(second.move[3].partition, 1); /* it waits */
@@ -72,9 +72,62 @@ static void moves_have_rates_and_time_left(void **state)
     assert_string_equal(mfs_top_left(1e9, left), "-");
 }
 
+/* A client tells every few seconds: between, its rates stay. */
+static void mounts_have_rates(void **state)
+{
+    struct mfs_mount clients[] = {
+        {.path = "/m/2",
+         .node = "node-1",
+         .pid = 7,
+         .age_ms = 0,
+         .operations = 100,
+         .read_bytes = 10},
+        {.path = "/m/1", .node = "node-0", .pid = 8, .age_ms = 0, .operations = 100}};
+    const struct mfs_mounts mounts = {2, clients};
+    struct mfs_status s = make_status(2, 0);
+    struct mfs_top_sample a, b, c, d;
+    uint32_t order[2];
+
+    (void)state;
+    assert_int_equal(mfs_top_make(&a, 10 * MFS_SEC, &s, &mounts, NULL), 0);
+    assert_string_equal(a.mount[0].path, "/m/1");
+    clients[0].operations = 300;
+    clients[0].read_bytes = 30;
+    clients[1].age_ms = 4000;
+    s = make_status(2, 0);
+    assert_int_equal(mfs_top_make(&b, 14 * MFS_SEC, &s, &mounts, &a), 0);
+    assert_true(b.mount[1].operations_rate == 50 && b.mount[1].read_rate == 5);
+    assert_true(b.mount[0].operations_rate == 0);
+    clients[0].age_ms = 1000;
+    clients[1].age_ms = 0;
+    clients[1].operations = 1100;
+    s = make_status(2, 0);
+    assert_int_equal(mfs_top_make(&c, 15 * MFS_SEC, &s, &mounts, &b), 0);
+    assert_true(c.mount[1].operations_rate == 50); /* nothing new */
+    assert_true(c.mount[0].operations_rate == 200);
+    mfs_top_sort(&c, MFS_TOP_BY_OPERATIONS, order);
+    assert_int_equal(order[0], 0);
+    mfs_top_sort(&b, MFS_TOP_BY_OPERATIONS, order);
+    assert_int_equal(order[0], 1);
+    mfs_top_sort_mounts(&b, MFS_TOP_BY_OPERATIONS, order);
+    assert_int_equal(order[0], 1);
+    mfs_top_sort_mounts(&b, MFS_TOP_BY_NAME, order);
+    assert_int_equal(order[0], 0);
+    clients[1].pid = 9; /* another client at the same place */
+    clients[1].operations = 5;
+    s = make_status(2, 0);
+    assert_int_equal(mfs_top_make(&d, 16 * MFS_SEC, &s, &mounts, &c), 0);
+    assert_true(d.mount[0].operations_rate == 0);
+    mfs_top_clear(&a);
+    mfs_top_clear(&b);
+    mfs_top_clear(&c);
+    mfs_top_clear(&d);
+}
+
 static void nodes_are_sorted(void **state)
 {
-    struct mfs_status s = make_status(12, 0);
+    struct mfs_top_sample sample = {.status = make_status(12, 0)};
+    struct mfs_status s = sample.status;
     uint32_t order[12];
 
     (void)state;
@@ -85,16 +138,16 @@ static void nodes_are_sorted(void **state)
     s.node[3].memory_capacity = 10000; /* 0.2 % */
     s.node[4].bandwidth_in = 5;
     s.node[5].bandwidth_out = 5;
-    mfs_top_sort(&s, MFS_TOP_BY_NAME, order);
+    mfs_top_sort(&sample, MFS_TOP_BY_NAME, order);
     for (uint32_t i = 0; i < s.nnodes; i++)
         assert_int_equal(order[i], i); /* node-2 before node-10 */
-    mfs_top_sort(&s, MFS_TOP_BY_MEMORY, order);
+    mfs_top_sort(&sample, MFS_TOP_BY_MEMORY, order);
     assert_int_equal(order[0], 11);
     assert_int_equal(order[1], 3);
     assert_int_equal(order[2], 0);
-    mfs_top_sort(&s, MFS_TOP_BY_IN, order);
+    mfs_top_sort(&sample, MFS_TOP_BY_IN, order);
     assert_int_equal(order[0], 4);
-    mfs_top_sort(&s, MFS_TOP_BY_OUT, order);
+    mfs_top_sort(&sample, MFS_TOP_BY_OUT, order);
     assert_int_equal(order[0], 5);
     mfs_schema_clear(&mfs_status_schema, &s);
 }
@@ -143,8 +196,9 @@ static void a_thing_is_described(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(moves_have_rates_and_time_left), cmocka_unit_test(nodes_are_sorted),
-        cmocka_unit_test(bars_have_cells), cmocka_unit_test(a_thing_is_described)};
+        cmocka_unit_test(moves_have_rates_and_time_left), cmocka_unit_test(mounts_have_rates),
+        cmocka_unit_test(nodes_are_sorted), cmocka_unit_test(bars_have_cells),
+        cmocka_unit_test(a_thing_is_described)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,10 @@
 #include "base/text.h"
 #include "cm/cli/render.h"
 
-const char *const mfs_top_order_names[MFS_TOP_ORDERS] = {"name", "memory", "in", "out"};
+#define NEWS (100 * MFS_MSEC) /* by so much what a client tells is newer, at least */
+
+const char *const mfs_top_order_names[MFS_TOP_ORDERS] = {"name", "memory", "in", "out",
+                                                         "operations"};
 
 static const struct mfs_schema move_schema = {
     "move", sizeof(struct mfs_top_move),
@@ -25,6 +28,25 @@ static const struct mfs_schema move_schema = {
         {.name = "left_seconds", MFS_FIELD(F64, struct mfs_top_move, left_seconds)},
         {0}}};
 
+static const struct mfs_schema mount_schema = {
+    "mount", sizeof(struct mfs_top_mount),
+    (const struct mfs_field[]){
+        {.name = "path", MFS_FIELD(STR, struct mfs_top_mount, path)},
+        {.name = "node", MFS_FIELD(STR, struct mfs_top_mount, node)},
+        {.name = "pid", MFS_FIELD(U32, struct mfs_top_mount, pid)},
+        {.name = "operations", MFS_FIELD(U64, struct mfs_top_mount, operations)},
+        {.name = "errors", MFS_FIELD(U64, struct mfs_top_mount, errors)},
+        {.name = "read_bytes", MFS_FIELD(U64, struct mfs_top_mount, read_bytes)},
+        {.name = "written_bytes", MFS_FIELD(U64, struct mfs_top_mount, written_bytes)},
+        {.name = "operations_rate", MFS_FIELD(F64, struct mfs_top_mount, operations_rate)},
+        {.name = "errors_rate", MFS_FIELD(F64, struct mfs_top_mount, errors_rate)},
+        {.name = "read_rate", MFS_FIELD(F64, struct mfs_top_mount, read_rate)},
+        {.name = "written_rate", MFS_FIELD(F64, struct mfs_top_mount, written_rate)},
+        {.name = "p50", MFS_FIELD(F64, struct mfs_top_mount, p50)},
+        {.name = "p99", MFS_FIELD(F64, struct mfs_top_mount, p99)},
+        {.name = "max", MFS_FIELD(F64, struct mfs_top_mount, max)},
+        {0}}};
+
 const struct mfs_schema mfs_top_schema = {
     "top", sizeof(struct mfs_top_sample),
     (const struct mfs_field[]){
@@ -32,6 +54,7 @@ const struct mfs_schema mfs_top_schema = {
          MFS_FIELD(OBJECT, struct mfs_top_sample, status),
          .sub = &mfs_status_schema},
         {.name = "moves", MFS_FIELD_LIST(struct mfs_top_sample, move, nmoves, &move_schema)},
+        {.name = "mounts", MFS_FIELD_LIST(struct mfs_top_sample, mount, nmounts, &mount_schema)},
         {.name = "events",
          MFS_FIELD_LIST(struct mfs_top_sample, event, nevents, &mfs_event_schema)},
         {0}}};
@@ -84,17 +107,8 @@ static void take_rate(struct mfs_top_move *m, const struct mfs_top_move *was, in
         m->left_seconds = (double)(m->bytes_total - m->bytes) / m->rate;
 }
 
-int mfs_top_make(struct mfs_top_sample *s, int64_t when, struct mfs_status *status,
-                 const struct mfs_top_sample *before)
+static void take_moves(struct mfs_top_sample *s, const struct mfs_top_sample *before)
 {
-    *s = (struct mfs_top_sample){.when = when, .status = *status};
-    *status = (struct mfs_status){0};
-    s->move = calloc(s->status.nmoves + 1, sizeof *s->move);
-    s->event = calloc(MFS_TOP_EVENTS, sizeof *s->event);
-    if (!s->move || !s->event) {
-        mfs_top_clear(s);
-        return -ENOMEM;
-    }
     s->nmoves = s->status.nmoves;
     for (uint32_t i = 0; i < s->nmoves; i++) {
         const struct mfs_status_move *from = &s->status.move[i];
@@ -106,28 +120,126 @@ int mfs_top_make(struct mfs_top_sample *s, int64_t when, struct mfs_status *stat
         memcpy(m->step, from->step, sizeof m->step);
         m->bytes = from->bytes;
         m->bytes_total = from->bytes_total;
-        take_rate(m, same_move(before, m), before ? when - before->when : 0);
+        take_rate(m, same_move(before, m), before ? s->when - before->when : 0);
     }
     qsort(s->move, s->nmoves, sizeof *s->move, moving_first);
+}
+
+/* ---- mounts ---------------------------------------------------------------------------------- */
+
+static const struct mfs_top_mount *same_mount(const struct mfs_top_sample *s,
+                                              const struct mfs_top_mount *m)
+{
+    for (uint32_t i = 0; s && i < s->nmounts; i++)
+        if (s->mount[i].pid == m->pid && !strcmp(s->mount[i].path, m->path) &&
+            !strcmp(s->mount[i].node, m->node))
+            return &s->mount[i];
+    return NULL;
+}
+
+static double rate(uint64_t now, uint64_t was, int64_t elapsed)
+{
+    return now > was ? (double)(now - was) / ((double)elapsed / MFS_SEC) : 0;
+}
+
+/* A client tells now and then: what it has told before is not news of now. */
+static void take_rates(struct mfs_top_mount *m, const struct mfs_top_mount *was)
+{
+    int64_t elapsed = was ? m->at - was->at : 0;
+
+    if (!was)
+        return;
+    if (elapsed < NEWS) {
+        m->at = was->at;
+        m->operations_rate = was->operations_rate;
+        m->errors_rate = was->errors_rate;
+        m->read_rate = was->read_rate;
+        m->written_rate = was->written_rate;
+        return;
+    }
+    m->operations_rate = rate(m->operations, was->operations, elapsed);
+    m->errors_rate = rate(m->errors, was->errors, elapsed);
+    m->read_rate = rate(m->read_bytes, was->read_bytes, elapsed);
+    m->written_rate = rate(m->written_bytes, was->written_bytes, elapsed);
+}
+
+static int by_path(const void *a, const void *b)
+{
+    const struct mfs_top_mount *x = a, *y = b;
+    int rc = strverscmp(x->path, y->path);
+
+    return rc ? rc : strverscmp(x->node, y->node);
+}
+
+static void take_mounts(struct mfs_top_sample *s, const struct mfs_mounts *mounts,
+                        const struct mfs_top_sample *before)
+{
+    for (uint32_t i = 0; mounts && i < mounts->n; i++) {
+        const struct mfs_mount *from = &mounts->mount[i];
+        struct mfs_top_mount *m = &s->mount[s->nmounts++];
+
+        memcpy(m->path, from->path, sizeof m->path);
+        memcpy(m->node, from->node, sizeof m->node);
+        m->pid = from->pid;
+        m->at = s->when - (int64_t)from->age_ms * MFS_MSEC;
+        m->operations = from->operations;
+        m->errors = from->errors;
+        m->read_bytes = from->read_bytes;
+        m->written_bytes = from->written_bytes;
+        m->p50 = from->p50;
+        m->p99 = from->p99;
+        m->max = from->max;
+        take_rates(m, same_mount(before, m));
+    }
+    if (s->nmounts)
+        qsort(s->mount, s->nmounts, sizeof *s->mount, by_path);
+}
+
+int mfs_top_make(struct mfs_top_sample *s, int64_t when, struct mfs_status *status,
+                 const struct mfs_mounts *mounts, const struct mfs_top_sample *before)
+{
+    *s = (struct mfs_top_sample){.when = when, .status = *status};
+    *status = (struct mfs_status){0};
+    s->move = calloc(s->status.nmoves + 1, sizeof *s->move);
+    s->mount = calloc((mounts ? mounts->n : 0) + 1, sizeof *s->mount);
+    s->event = calloc(MFS_TOP_EVENTS, sizeof *s->event);
+    if (!s->move || !s->mount || !s->event) {
+        mfs_top_clear(s);
+        return -ENOMEM;
+    }
+    take_moves(s, before);
+    take_mounts(s, mounts, before);
     return 0;
 }
 
 /* ---- order ----------------------------------------------------------------------------------- */
 
 struct sorting {
-    const struct mfs_status *s;
+    const struct mfs_top_sample *s;
     enum mfs_top_order order;
 };
 
-static double value(const struct mfs_status_node *n, enum mfs_top_order order)
+static double operations_at(const struct mfs_top_sample *s, const char *node)
 {
-    switch (order) {
+    double sum = 0;
+
+    for (uint32_t i = 0; i < s->nmounts; i++)
+        if (!strcmp(s->mount[i].node, node))
+            sum += s->mount[i].operations_rate;
+    return sum;
+}
+
+static double value(const struct sorting *of, const struct mfs_status_node *n)
+{
+    switch (of->order) {
     case MFS_TOP_BY_MEMORY:
         return n->memory_capacity ? (double)n->memory_used / (double)n->memory_capacity : 0;
     case MFS_TOP_BY_IN:
         return n->bandwidth_in;
     case MFS_TOP_BY_OUT:
         return n->bandwidth_out;
+    case MFS_TOP_BY_OPERATIONS:
+        return operations_at(of->s, n->name);
     default:
         return 0;
     }
@@ -136,23 +248,45 @@ static double value(const struct mfs_status_node *n, enum mfs_top_order order)
 static int compare(const void *a, const void *b, void *arg)
 {
     const struct sorting *of = arg;
-    const struct mfs_status_node *x = &of->s->node[*(const uint32_t *)a];
-    const struct mfs_status_node *y = &of->s->node[*(const uint32_t *)b];
-    double vx = value(x, of->order), vy = value(y, of->order);
+    const struct mfs_status_node *x = &of->s->status.node[*(const uint32_t *)a];
+    const struct mfs_status_node *y = &of->s->status.node[*(const uint32_t *)b];
+    double vx = value(of, x), vy = value(of, y);
 
     if (vx > vy || vx < vy)
         return vx > vy ? -1 : 1;
     return strverscmp(x->name, y->name);
 }
 
-void mfs_top_sort(const struct mfs_status *s, enum mfs_top_order order, uint32_t *out)
+static int compare_mounts(const void *a, const void *b, void *arg)
+{
+    const struct sorting *of = arg;
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    double vx = of->s->mount[x].operations_rate, vy = of->s->mount[y].operations_rate;
+
+    if (of->order == MFS_TOP_BY_OPERATIONS && (vx > vy || vx < vy))
+        return vx > vy ? -1 : 1;
+    return (x > y) - (x < y);
+}
+
+static void sort(const struct mfs_top_sample *s, enum mfs_top_order order, uint32_t *out,
+                 uint32_t n, int (*by)(const void *a, const void *b, void *arg))
 {
     struct sorting of = {s, order};
 
-    for (uint32_t i = 0; i < s->nnodes; i++)
+    for (uint32_t i = 0; i < n; i++)
         out[i] = i;
-    if (s->nnodes)
-        qsort_r(out, s->nnodes, sizeof *out, compare, &of);
+    if (n)
+        qsort_r(out, n, sizeof *out, by, &of);
+}
+
+void mfs_top_sort(const struct mfs_top_sample *s, enum mfs_top_order order, uint32_t *out)
+{
+    sort(s, order, out, s->status.nnodes, compare);
+}
+
+void mfs_top_sort_mounts(const struct mfs_top_sample *s, enum mfs_top_order order, uint32_t *out)
+{
+    sort(s, order, out, s->nmounts, compare_mounts);
 }
 
 /* ---- figures --------------------------------------------------------------------------------- */
@@ -166,6 +300,19 @@ int mfs_top_cells(double part, double whole, int width)
     if (cells >= width)
         return width;
     return cells < 1 ? 1 : (int)lround(cells);
+}
+
+const char *mfs_top_duration(double seconds, char out[16])
+{
+    if (!(seconds > 0))
+        snprintf(out, 16, "-");
+    else if (seconds < 1e-3)
+        snprintf(out, 16, "%.0f us", seconds * 1e6);
+    else if (seconds < 1)
+        snprintf(out, 16, seconds < 0.1 ? "%.1f ms" : "%.0f ms", seconds * 1e3);
+    else
+        snprintf(out, 16, seconds < 100 ? "%.1f s" : "%.0f s", seconds);
+    return out;
 }
 
 const char *mfs_top_left(double seconds, char out[16])
@@ -183,6 +330,25 @@ const char *mfs_top_left(double seconds, char out[16])
     return out;
 }
 
+static int render_mounts(const struct mfs_top_sample *s, struct mfs_buf *out)
+{
+    int rc = mfs_buf_printf(out, "\nmounts:\n");
+
+    for (uint32_t i = 0; i < s->nmounts && !rc; i++) {
+        const struct mfs_top_mount *m = &s->mount[i];
+        char p50[16], p99[16];
+
+        rc = mfs_buf_printf(out,
+                            "  %s at %s: %.0f operations/s, reads %s/s, writes %s/s; half within "
+                            "%s, 99%% within %s\n",
+                            m->path, m->node, m->operations_rate,
+                            MFS_TEXT_BYTES((uint64_t)m->read_rate),
+                            MFS_TEXT_BYTES((uint64_t)m->written_rate),
+                            mfs_top_duration(m->p50, p50), mfs_top_duration(m->p99, p99));
+    }
+    return rc;
+}
+
 int mfs_top_render(const struct mfs_top_sample *s, struct mfs_buf *out)
 {
     int rc = mfs_render_status(&s->status, out);
@@ -196,6 +362,8 @@ int mfs_top_render(const struct mfs_top_sample *s, struct mfs_buf *out)
                                 MFS_TEXT_BYTES((uint64_t)m->rate),
                                 mfs_top_left(m->left_seconds, left));
     }
+    if (!rc && s->nmounts)
+        rc = render_mounts(s, out);
     if (!rc && s->nevents)
         rc = mfs_buf_printf(out, "\n");
     for (uint32_t i = s->nevents > 10 ? s->nevents - 10 : 0; i < s->nevents && !rc; i++)

@@ -14,6 +14,7 @@ enum mfs_top_order {
     MFS_TOP_BY_MEMORY,
     MFS_TOP_BY_IN,
     MFS_TOP_BY_OUT,
+    MFS_TOP_BY_OPERATIONS,
     MFS_TOP_ORDERS
 };
 
@@ -31,34 +32,54 @@ struct mfs_top_move {
     double left_seconds; /* at that rate; below 0: not known */
 };
 
+/* What a client does, by what it has told last; rates since the sample before, 0 while not known.
+ */
+struct mfs_top_mount {
+    char path[MFS_PATH_MAX];
+    char node[MFS_NAME_MAX];
+    uint32_t pid;
+    int64_t at;                                             /* ns, monotonic: of what it has told */
+    uint64_t operations, errors, read_bytes, written_bytes; /* so far */
+    double operations_rate, errors_rate, read_rate, written_rate;
+    double p50, p99, max; /* s, of all operations so far */
+};
+
 struct mfs_top_sample {
     int64_t when; /* ns, monotonic; 0: none yet */
     struct mfs_status status;
     uint32_t nmoves;
     struct mfs_top_move *move; /* those that wait behind the others */
+    uint32_t nmounts;
+    struct mfs_top_mount *mount; /* by path */
     uint32_t nevents;
     struct mfs_event *event; /* oldest first */
 };
 
-/* status, moves with their rates, and events: cm top --json */
+/* status, moves and mounts with their rates, and events: cm top --json */
 extern const struct mfs_schema mfs_top_schema;
 
 void mfs_top_clear(struct mfs_top_sample *s);
 
-/* Takes the status over (zeroed then) as of `when`; what moves is compared with `before`, a sample
- * of earlier, or NULL. 0 or -ENOMEM. */
+/* Takes the status over (zeroed then) as of `when`; `mounts` may be NULL. What moves and what
+ * mounts have done is compared with `before`, a sample of earlier, or NULL. 0 or -ENOMEM. */
 int mfs_top_make(struct mfs_top_sample *s, int64_t when, struct mfs_status *status,
-                 const struct mfs_top_sample *before);
+                 const struct mfs_mounts *mounts, const struct mfs_top_sample *before);
 
-/* The nodes in that order into out[nnodes], as places in s->node; most first, names ascending, and
- * what is equal by name. */
-void mfs_top_sort(const struct mfs_status *s, enum mfs_top_order order, uint32_t *out);
+/* The nodes in that order into out[nnodes], as places in s->status.node; most first, names
+ * ascending, and what is equal by name. */
+void mfs_top_sort(const struct mfs_top_sample *s, enum mfs_top_order order, uint32_t *out);
+
+/* Likewise the mounts: by operations per second in that order, else by path. */
+void mfs_top_sort_mounts(const struct mfs_top_sample *s, enum mfs_top_order order, uint32_t *out);
 
 /* Of `width` cells, how many are filled for part of whole; none only for zero. */
 int mfs_top_cells(double part, double whole, int width);
 
 /* One sample as text. 0 or -ENOMEM. */
 int mfs_top_render(const struct mfs_top_sample *s, struct mfs_buf *out);
+
+/* "820 us", "1.2 ms", "3.4 s", or "-" for 0. Returns out. */
+const char *mfs_top_duration(double seconds, char out[16]);
 
 /* "3 s", "2:05", "1:02:03", or "-". Returns out. */
 const char *mfs_top_left(double seconds, char out[16]);

@@ -51,12 +51,17 @@ static void give_events(const struct mfs_top_sampler *t, struct mfs_top_sample *
 static int ask(const struct mfs_paths *p, struct mfs_top_sample *s,
                const struct mfs_top_sample *before, struct mfs_err *err)
 {
+    struct mfs_mounts mounts = {0};
     struct mfs_status status;
+    struct mfs_err none;
     int rc = mfs_client_call(p, MFS_MSG_STATUS, NULL, TIME_LIMIT, &status, err);
 
     if (rc)
         return rc;
-    rc = mfs_top_make(s, mfs_clock_mono(), &status, before);
+    if (mfs_client_call(p, MFS_MSG_CLIENTS, NULL, TIME_LIMIT, &mounts, &none))
+        mounts = (struct mfs_mounts){0}; /* of a former cm, say: the rest is there */
+    rc = mfs_top_make(s, mfs_clock_mono(), &status, &mounts, before);
+    mfs_schema_clear(&mfs_mounts_schema, &mounts);
     return rc ? mfs_err_set(err, rc, "out of memory") : 0;
 }
 
@@ -72,7 +77,7 @@ int mfs_top_sample_once(const struct mfs_paths *p, struct mfs_top_sample *s, str
     struct mfs_top_sample before;
     int rc = ask(p, s, NULL, err), n;
 
-    if (!rc && s->nmoves) {
+    if (!rc && (s->nmoves || s->nmounts)) {
         before = *s;
         mfs_clock_sleep(STEP);
         rc = ask(p, s, &before, err);
@@ -85,15 +90,18 @@ int mfs_top_sample_once(const struct mfs_paths *p, struct mfs_top_sample *s, str
     return 0;
 }
 
-/* What the next one is compared with: the moves alone. */
-static void keep_moves(struct mfs_top_sampler *t, const struct mfs_top_sample *s)
+/* What the next one is compared with. */
+static void keep_rates(struct mfs_top_sampler *t, const struct mfs_top_sample *s)
 {
     mfs_top_clear(&t->before);
     t->before.move = calloc(s->nmoves + 1, sizeof *s->move);
-    if (!t->before.move)
+    t->before.mount = calloc(s->nmounts + 1, sizeof *s->mount);
+    if (!t->before.move || !t->before.mount)
         return;
     memcpy(t->before.move, s->move, s->nmoves * sizeof *s->move);
+    memcpy(t->before.mount, s->mount, s->nmounts * sizeof *s->mount);
     t->before.nmoves = s->nmoves;
+    t->before.nmounts = s->nmounts;
     t->before.when = s->when;
 }
 
@@ -106,7 +114,7 @@ static void look(struct mfs_top_sampler *t)
     read_events(t);
     if (!rc) {
         give_events(t, &s);
-        keep_moves(t, &s);
+        keep_rates(t, &s);
     }
     pthread_mutex_lock(&t->mutex);
     if (!rc) {

@@ -1,6 +1,7 @@
-/* Lines from the top: what it is, nodes, moves; events at the bottom, in what is left. Nodes have a
- * place whatever moves, moves a quarter of the screen at most. All texts go through put(), which
- * cuts them at the edge and lets nothing of theirs reach the terminal as a control sequence. */
+/* Lines from the top: what it is, nodes, mounts, moves; events at the bottom, in what is left.
+ * Nodes have a place whatever moves, mounts and moves a quarter of the screen each at most. All
+ * texts go through put(), which cuts them at the edge and lets nothing of theirs reach the terminal
+ * as a control sequence. */
 #include "cm/cli/top/screen.h"
 
 #include <curses.h>
@@ -281,7 +282,7 @@ static uint32_t *make_order(const struct mfs_top_sample *s, const struct mfs_top
     uint32_t *order = calloc(s->status.nnodes + 1, sizeof *order);
 
     if (order)
-        mfs_top_sort(&s->status, v->order, order);
+        mfs_top_sort(s, v->order, order);
     return order;
 }
 
@@ -313,6 +314,38 @@ static int draw_nodes(int row, int rows, const struct mfs_top_sample *s, struct 
         v->first = n > shown ? n - shown : 0;
     for (uint32_t i = v->first; i < n && i < v->first + shown; i++)
         draw_node(row++, &s->status, &s->status.node[order[i]], &c, i == at);
+    free(order);
+    return row;
+}
+
+/* Where a mount is left out, as there are more than rows, it is the last one. */
+static int draw_mounts(int row, int rows, const struct mfs_top_sample *s,
+                       const struct mfs_top_view *v)
+{
+    uint32_t *order = calloc(s->nmounts + 1, sizeof *order);
+    int wide = COLS > 80 ? COLS - 80 : 0, at = 20 + wide;
+    char p50[16], p99[16];
+
+    if (!order || rows < 2) {
+        free(order);
+        return row;
+    }
+    mfs_top_sort_mounts(s, v->order, order);
+    attron(A_REVERSE);
+    for (int i = 0; i < COLS; i++)
+        put_text(row, i, " ");
+    put(row, 0, "MOUNT");
+    put(row++, at, "%-9s%7s%7s%10s%10s%8s%8s", "NODE", "OPS/s", "ERR/s", "READ/s", "WRITE/s", "P50",
+        "P99");
+    attroff(A_REVERSE);
+    for (uint32_t i = 0; i < s->nmounts && --rows > 0; i++, row++) {
+        const struct mfs_top_mount *m = &s->mount[order[i]];
+
+        put(row, 0, " %-.*s", at - 2, m->path);
+        put(row, at, "%-9.9s%7.0f%7.0f%10s%10s%8s%8s", m->node, m->operations_rate, m->errors_rate,
+            MFS_TEXT_BYTES((uint64_t)m->read_rate), MFS_TEXT_BYTES((uint64_t)m->written_rate),
+            mfs_top_duration(m->p50, p50), mfs_top_duration(m->p99, p99));
+    }
     free(order);
     return row;
 }
@@ -365,14 +398,18 @@ static void draw_events(int row, const struct mfs_top_sample *s)
 static void draw_main(const struct mfs_top_sample *s, struct mfs_top_view *v)
 {
     int moves = s->nmoves ? 1 + (int)s->nmoves : 0, nodes, row;
+    int mounts = s->nmounts ? 1 + (int)s->nmounts : 0;
 
     if (moves > LINES / 4)
         moves = LINES / 4;
-    nodes = LINES - HEAD - 1 - moves - EVENT_LINES - 1;
+    if (mounts > LINES / 4)
+        mounts = LINES / 4;
+    nodes = LINES - HEAD - 1 - mounts - moves - EVENT_LINES - 1;
     if (nodes < 1)
         nodes = 1;
     draw_head(s, v);
     row = draw_nodes(HEAD, nodes, s, v);
+    row = draw_mounts(row, mounts, s, v);
     row = draw_moves(row, moves, s);
     draw_events(row, s);
 }
@@ -431,6 +468,7 @@ static const char help[] =
     "cm top: what a deployment does, anew each second\n"
     "\n"
     "  n m i o       nodes by name, memory in use, what their links take in, give out\n"
+    "  x             nodes and mounts by operations per second\n"
     "  s             by the next one of these\n"
     "  up down j k   select a node\n"
     "  Enter         all that is known of it\n"
@@ -440,7 +478,8 @@ static const char help[] =
     "  q             quit\n"
     "\n"
     "A bar of memory is what is used of a node's capacity. A bar of a link is what it\n"
-    "carries of what it can or, where that is not known, of the most just now.\n";
+    "carries of what it can or, where that is not known, of the most just now.\n"
+    "P50 and P99: so long operations have taken so far, half of them and 99 % at most.\n";
 
 void mfs_top_screen_draw(const struct mfs_top_sample *s, struct mfs_top_view *v)
 {
@@ -485,7 +524,7 @@ static void select_node(const struct mfs_top_sample *s, struct mfs_top_view *v, 
 
 static bool take_order(struct mfs_top_view *v, int key)
 {
-    static const char keys[] = "nmio";
+    static const char keys[] = "nmiox";
     const char *at = key > 0 && key < 128 ? strchr(keys, key) : NULL;
 
     if (key == 's')
