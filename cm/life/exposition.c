@@ -235,7 +235,15 @@ static const struct mount_figure mount_figures[] = {
     {"memefs_mount_operation_errors_total", "Requests that were answered with an error.",
      "memefs_operation_errors_total", false},
     {"memefs_mount_read_bytes_total", "Bytes read.", "memefs_read_bytes_total", false},
-    {"memefs_mount_written_bytes_total", "Bytes written.", "memefs_written_bytes_total", false}};
+    {"memefs_mount_written_bytes_total", "Bytes written.", "memefs_written_bytes_total", false},
+    {"memefs_mount_no_space_total", "Requests answered with ENOSPC.", "memefs_no_space_total",
+     false},
+    {"memefs_mount_data_errors_total", "Requests answered with EIO.", "memefs_data_errors_total",
+     false},
+    {"memefs_mount_write_back_failures_total", "Times that written data could not be stored.",
+     "memefs_write_back_failures_total", false},
+    {"memefs_mount_write_back_lost_bytes_total", "Bytes written that could not be stored.",
+     "memefs_write_back_lost_bytes_total", false}};
 
 static void put_mount(struct mfs_exposition *e, const struct mount_figure *f,
                       const struct mfs_mount *m, const char *labels)

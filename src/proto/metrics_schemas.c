@@ -132,7 +132,15 @@ const struct mfs_schema mfs_mounts_full_schema = {
 #define READ     "memefs_read_bytes_total"
 #define WRITTEN  "memefs_written_bytes_total"
 
-const char *const mfs_mount_figures[] = {DURATION, ERRORS, READ, WRITTEN, NULL};
+const char *const mfs_mount_figures[] = {DURATION,
+                                         ERRORS,
+                                         READ,
+                                         WRITTEN,
+                                         "memefs_no_space_total",
+                                         "memefs_data_errors_total",
+                                         "memefs_write_back_failures_total",
+                                         "memefs_write_back_lost_bytes_total",
+                                         NULL};
 
 static void add_up(struct mfs_metric_sample *all, uint64_t *bucket,
                    const struct mfs_metric_sample *s)

@@ -130,7 +130,7 @@ say "at an address that others reach"
 ip link add outside type bridge
 ip addr add 10.47.0.1/24 dev outside
 ip link set outside up
-cm_ start --memory 256M --metrics 10.47.0.1:9470 >/dev/null || fail "cm start there"
+cm_ start --memory 64M --partitions 4 --mount "$MNT0" --metrics 10.47.0.1:9470 >/dev/null || fail "cm start there"
 equal 401 "$(status http://10.47.0.1:9470/metrics)" "no token"
 equal 401 "$(status -H "Authorization: Bearer $(tr 0-9a-f 1-9a-f0 <"$STATE/token")" http://10.47.0.1:9470/targets)" \
     "another token"
@@ -138,6 +138,19 @@ equal 600 "$(stat -c %a "$STATE/token")" "mode of the token's file"
 curl -si http://10.47.0.1:9470/metrics | grep -qi '^WWW-Authenticate: Bearer' || fail "no WWW-Authenticate"
 served 10.47.0.1:9470 -H "Authorization: Bearer $(cat "$STATE/token")" | grep -q '^memefs_cm_uptime_seconds ' ||
     fail "the token does not open"
+
+more_than_0() # NAME
+{
+    served 10.47.0.1:9470 -H "Authorization: Bearer $(cat "$STATE/token")" | awk -v name="$1" '
+        index($1, name) == 1 && $2 > 0 {found = 1} END {exit !found}'
+}
+
+say "memory that is full"
+! more_than_0 memefs_mount_no_space_total || fail "ENOSPC before anything was written"
+if head -c 200M /dev/zero >"$MNT0/big" 2>/dev/null; then fail "200 MB into 64"; fi
+must_happen 20 more_than_0 memefs_node_out_of_memory_total
+must_happen 20 more_than_0 memefs_mount_no_space_total
+must_happen 20 more_than_0 memefs_mount_write_back_failures_total
 cm_ stop
 [ ! -e "$STATE/token" ] || fail "the token is left"
 

@@ -37,6 +37,7 @@ void mfs_dirty_fail(struct mfs_dirty *d, int rc)
     if (d->errors == d->errors_reported)
         mfs_error("data", "file %llx: written data are lost: %s", (unsigned long long)d->ino,
                   strerror(-rc));
+    mfs_metric_add(d->wb->metrics, MFS_WB_FAILURES, 0, 1);
     d->write_error = d->write_error ? d->write_error : rc;
     if (d->errors++ == d->errors_reported)
         d->flush_error = rc;

@@ -107,8 +107,10 @@ void mfs_chunk_settle(struct mfs_chunk *c, const struct mfs_stripe_put *put)
         rc = note_stored(c, put);
     else if ((rc == -EIO || rc == -ETIMEDOUT) && !c->give_up)
         note_change(c); /* it may be there, in the place of other content */
-    if (rc && !c->give_up)
+    if (rc && !c->give_up) {
+        mfs_metric_add(c->d->wb->metrics, MFS_WB_LOST, 0, mfs_ranges_bytes(&c->ranges));
         mfs_dirty_fail(c->d, rc);
+    }
     forget(c);
 }
 

@@ -173,7 +173,13 @@ static int start_senders(struct mfs_writeback *wb)
 static const struct mfs_metric metrics[MFS_WB_METRICS] = {
     [MFS_WB_WINDOW_TIME] = {.name = "memefs_write_window_wait_seconds",
                             .help = "Times that a writer waited for room in the write window.",
-                            .kind = MFS_METRIC_HISTOGRAM}};
+                            .kind = MFS_METRIC_HISTOGRAM},
+    [MFS_WB_FAILURES] = {.name = "memefs_write_back_failures_total",
+                         .help = "Times that written data, or their commit, could not be stored.",
+                         .kind = MFS_METRIC_COUNTER},
+    [MFS_WB_LOST] = {.name = "memefs_write_back_lost_bytes_total",
+                     .help = "Bytes that programs have written and that could not be stored.",
+                     .kind = MFS_METRIC_COUNTER}};
 
 int mfs_writeback_create(struct mfs_writeback **out, struct mfs_store *store,
                          const struct mfs_writeback_opts *opts)

@@ -132,7 +132,7 @@ struct mfs_wb_part { /* a partition */
     int failed_rc;
 };
 
-enum mfs_wb_metric { MFS_WB_WINDOW_TIME, MFS_WB_METRICS };
+enum mfs_wb_metric { MFS_WB_WINDOW_TIME, MFS_WB_FAILURES, MFS_WB_LOST, MFS_WB_METRICS };
 
 struct mfs_writeback {
     struct mfs_store *store;

@@ -51,6 +51,12 @@ static const struct mfs_metric metrics[MFS_FUSE_METRICS] = {
     [MFS_FUSE_READ] = {.name = "memefs_read_bytes_total",
                        .help = "Bytes that programs, or the kernel's pages, have read.",
                        .kind = MFS_METRIC_COUNTER},
+    [MFS_FUSE_NO_SPACE] = {.name = "memefs_no_space_total",
+                           .help = "Requests that were answered with ENOSPC.",
+                           .kind = MFS_METRIC_COUNTER},
+    [MFS_FUSE_DATA_ERRORS] = {.name = "memefs_data_errors_total",
+                              .help = "Requests that were answered with EIO.",
+                              .kind = MFS_METRIC_COUNTER},
     [MFS_FUSE_WRITTEN] = {.name = "memefs_written_bytes_total",
                           .help = "Bytes that programs, or the kernel's pages, have written.",
                           .kind = MFS_METRIC_COUNTER},
@@ -164,6 +170,16 @@ static unsigned error_series(enum mfs_fuse_op op, int error)
 }
 
 /* `answer`: NULL when it is not known. */
+/* Two of them once more, as figures that are there before the first one. */
+static void count_error(struct mfs_metric_set *set, enum mfs_fuse_op op, int error)
+{
+    mfs_metric_add(set, MFS_FUSE_ERRORS, error_series(op, error), 1);
+    if (error == ENOSPC)
+        mfs_metric_add(set, MFS_FUSE_NO_SPACE, 0, 1);
+    else if (error == EIO)
+        mfs_metric_add(set, MFS_FUSE_DATA_ERRORS, 0, 1);
+}
+
 static void count(struct mfs_metric_set *set, struct mfs_request *r, int error,
                   const struct iovec *answer, int n)
 {
@@ -174,7 +190,7 @@ static void count(struct mfs_metric_set *set, struct mfs_request *r, int error,
     now = mfs_clock_mono();
     mfs_metric_observe(set, MFS_FUSE_DURATION, r->op, now - r->since);
     if (error < 0)
-        mfs_metric_add(set, MFS_FUSE_ERRORS, error_series(r->op, -error), 1);
+        count_error(set, r->op, -error);
     if (watch != NULL && watch->wants(watch->arg, now - r->since))
         watch->ended(watch->arg, r, now, error, answer, n);
 }

@@ -32,6 +32,8 @@ enum mfs_fuse_metric {
     MFS_FUSE_ERRORS,   /* of each operation: by errno */
     MFS_FUSE_READ,     /* bytes that READ and WRITE brought */
     MFS_FUSE_WRITTEN,
+    MFS_FUSE_NO_SPACE, /* of the errors */
+    MFS_FUSE_DATA_ERRORS,
     MFS_FUSE_METRICS
 };
 
