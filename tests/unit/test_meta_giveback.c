@@ -109,6 +109,29 @@ static void test_used(void **state)
     assert_false(b_asks(FILES - 1));
 }
 
+/* What was not used is given back, and nothing else. */
+static void test_some_used(void **state)
+{
+    int64_t used;
+
+    (void)state;
+    b.meta->limits.idle_lease = MFS_SEC;
+    mfs_clock_sleep(MFS_SEC);
+    used = mfs_clock_mono();
+    for (unsigned i = FILES / 2; i < FILES; i++)
+        seen_by_b(i);
+    for (unsigned i = 0; i < FILES / 4; i++) {
+        chmod_by_a(ino[i], 0600);
+        mfs_clock_sleep(2 * MFS_MSEC);
+    }
+    for (unsigned i = FILES / 2; i < FILES; i++) {
+        bool asks = b_asks(i);
+
+        assert_true(!asks || mfs_clock_mono() - used > MFS_SEC / 2);
+    }
+    assert_true(b_asks(FILES / 2 - 1));
+}
+
 /* What is open under its lease alone stays when its name goes. */
 static void test_open(void **state)
 {
@@ -172,10 +195,10 @@ static void test_asked_meanwhile(void **state)
     (void)state;
     on_gives(true, 0);
     begin_giving();
+    b.meta->limits.idle_lease = 10 * MFS_SEC; /* no others */
     for (unsigned i = 0; i < FILES; i++)
         seen_by_b(i);
     atomic_store(&held, false);
-    await_leases(2 * FILES);
     mfs_clock_sleep(50 * MFS_MSEC);
     for (unsigned i = 0; i < FILES; i++) {
         chmod_by_a(ino[i], 0611);
@@ -361,6 +384,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_more_and_more, setup_files, stop),
         cmocka_unit_test_setup_teardown(test_used, setup_files, stop),
+        cmocka_unit_test_setup_teardown(test_some_used, setup_files, stop),
         cmocka_unit_test_setup_teardown(test_open, setup_files, stop),
         cmocka_unit_test_setup_teardown(test_asked_meanwhile, setup_files, stop),
         cmocka_unit_test_setup_teardown(test_lost, setup_files, stop),
