@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "cli/stats_interval.h"
 #include "cli/verbs.h"
 #include "client/address.h"
 #include "net/call.h"
@@ -98,6 +99,14 @@ static int run(struct mfs_verb_call *call, struct mfs_err *err)
     int rc;
 
     mfs_log_set_level(MFS_LOG_ERROR);
+    if (mfs_conf_given(call->conf, "interval"))
+        return mfs_stats_interval(
+            call->nargs > 0 ? call->args[0] : NULL, mfs_conf_real(call->conf, "interval"),
+            mfs_conf_uint(call->conf, "count"), mfs_conf_flag(call->conf, "json"), err);
+    if (mfs_conf_given(call->conf, "count")) {
+        call->usage = true;
+        return mfs_err_set(err, -EINVAL, "--count goes with --interval");
+    }
     rc = ask(call, &s, err);
     if (rc < 0)
         return rc;
@@ -115,6 +124,9 @@ static int run(struct mfs_verb_call *call, struct mfs_err *err)
 static const struct mfs_conf_option options[] = {
     {"lm", MFS_CONF_STRING, "SOCKET", NULL, 1, 100,
      "the Local Manager's socket (default: that of the first node here that answers)"},
+    {"interval", MFS_CONF_REAL, "SECONDS", NULL, 0.1, 86400,
+     "a line each so many seconds, of what the mount did in them"},
+    {"count", MFS_CONF_UINT, "N", NULL, 1, 1e9, "so many of them (default: until it is ended)"},
     {0}};
 
 const struct mfs_verb mfs_verb_stats = {
@@ -124,7 +136,12 @@ const struct mfs_verb mfs_verb_stats = {
     .about =
         "Shows what each mount of a node, or the one at MOUNT, has counted since it began, as\n"
         "it told the node's Local Manager some seconds ago: operations, errors, bytes, times;\n"
-        "and the Local Manager's own figures. What is 0 is left out.",
+        "and the Local Manager's own figures. What is 0 is left out.\n\n"
+        "With --interval it reads the figures of the mount at MOUNT (without it, the only one on\n"
+        "this machine) from the mount itself, and shows what it does: operations each second,\n"
+        "those that are no reads or writes first; bytes; how long operations take; errors, but\n"
+        "look-ups of what is not there; look-ups that asked no partition; and how often writers\n"
+        "waited for the write window.",
     .most = 1,
     .options = MFS_OPTIONS(mfs_deployment_options, mfs_json_options, options),
     .run = run};

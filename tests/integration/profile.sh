@@ -42,6 +42,12 @@ timeout 20 memefs trace "$MNT0" --path lib >"$T/trace" &
 tracer=$!
 timeout 20 memefs trace "$MNT0" --slow 5s --json >"$T/none" &
 sleep 1
+timeout 20 memefs stats "$MNT0" --interval 0.5 --count 2 >"$T/stats" || fail "memefs stats --interval"
+equal 3 "$(wc -l <"$T/stats")" "lines of memefs stats --interval"
+tail -n 1 "$T/stats" | awk '{ exit !($1 > 100 && $2 == 0 && $8 == 0) }' || fail "stats: $(cat "$T/stats")"
+timeout 20 memefs stats "$MNT0" --interval 0.5 --count 1 --json | jq -e '.meta > 100 and .p99_ms > 0 and .errors == 0' >/dev/null ||
+    fail "memefs stats --interval --json"
+expect_fail 2 memefs stats "$MNT0" --count 1
 touch "$MNT0/out/enough"
 kill "$tracer" "$!"
 wait

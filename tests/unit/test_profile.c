@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "trace/profile.h"
+#include "trace/rates.h"
 
 #define CLIENT MFS_PHASES /* as a phase: none */
 
@@ -290,6 +291,65 @@ static void below(void **state)
     assert_false(mfs_profile_is_below("", "a"));
 }
 
+/* ---- rates ----------------------------------------------------------------------------------- */
+
+#define DURATION "memefs_operation_duration_seconds"
+
+static struct mfs_metric_sample figure(const char *name, const char *labels, uint64_t value,
+                                       struct mfs_metric_bucket *bucket)
+{
+    struct mfs_metric_sample s = {.value = value, .bucket = bucket, .nbuckets = bucket != NULL};
+
+    snprintf(s.name, sizeof s.name, "%s", name);
+    snprintf(s.labels, sizeof s.labels, "%s", labels);
+    if (bucket != NULL) {
+        bucket->count = value;
+        s.kind = MFS_METRIC_HISTOGRAM;
+    }
+    return s;
+}
+
+static void rates_are_of_the_time_between(void **state)
+{
+    struct mfs_metric_bucket b[6] = {{.index = 4}, {.index = 10}, {.index = 4},
+                                     {.index = 4}, {.index = 10}, {.index = 12}};
+    struct mfs_metric_sample was[] = {
+        figure(DURATION, "operation=\"read\"", 100, &b[0]),
+        figure(DURATION, "operation=\"mkdir\"", 100, &b[1]),
+        figure("memefs_lookups_total", "answered_by=\"partition\"", 10, NULL)};
+    struct mfs_metric_sample is[] = {
+        figure(DURATION, "operation=\"read\"", 300, &b[3]),
+        figure(DURATION, "operation=\"mkdir\"", 102, &b[4]),
+        figure(DURATION, "operation=\"lookup\"", 98, &b[5]),
+        figure("memefs_lookups_total", "answered_by=\"partition\"", 35, NULL),
+        figure("memefs_lookups_total", "answered_by=\"lease\"", 75, NULL),
+        figure("memefs_read_bytes_total", "", 2000000, NULL),
+        figure("memefs_operation_errors_total", "operation=\"lookup\",errno=\"ENOENT\"", 50, NULL),
+        figure("memefs_operation_errors_total", "operation=\"mkdir\",errno=\"ENOSPC\"", 4, NULL)};
+    const struct mfs_metric_snapshot before = {3, was}, after = {8, is}, none = {0, NULL};
+    struct mfs_rates r;
+    struct mfs_buf text;
+
+    (void)state;
+    mfs_rates_between(&before, &after, 2, &r);
+    assert_float_equal(r.read, 100, 1e-6);
+    assert_float_equal(r.write, 0, 1e-6);
+    assert_float_equal(r.meta, 50, 1e-6);
+    assert_float_equal(r.read_bytes, 1e6, 1e-3);
+    assert_float_equal(r.errors, 2, 1e-6);
+    assert_float_equal(r.hits, 75, 1e-6);
+    assert_true(r.p50_ms > 0.008 && r.p50_ms <= 0.016); /* of 300, 200 in bucket 4 */
+    assert_true(r.p99_ms > 2.048 && r.p99_ms <= 4.096);
+    mfs_rates_between(&after, &none, 2, &r);
+    assert_float_equal(r.read, 0, 1e-6);
+    assert_true(r.hits < 0);
+    mfs_buf_init(&text);
+    assert_int_equal(mfs_rates_head(&text), 0);
+    assert_int_equal(mfs_rates_text(&r, &text), 0);
+    assert_int_equal(mfs_rates_json(&r, 1, &text), 0);
+    mfs_buf_fini(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -297,6 +357,7 @@ int main(void)
         cmocka_unit_test(nodes_of_data),
         cmocka_unit_test(nodes_come_back_from_json),
         cmocka_unit_test(below),
+        cmocka_unit_test(rates_are_of_the_time_between),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

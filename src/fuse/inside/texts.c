@@ -70,7 +70,8 @@ static int stats_text(struct mfs_fuse *m, const struct mfs_metric_snapshot *s, s
         rc = mfs_buf_printf(to, "%-72s %12s %11s %11s %11s\n", "", "count", "p50 s", "p90 s",
                             "p99 s");
     for (uint32_t i = 0; i < s->n && rc == 0; i++)
-        rc = put_figure(&s->sample[i], to);
+        if (s->sample[i].value > 0)
+            rc = put_figure(&s->sample[i], to);
     return rc;
 }
 
