@@ -10,6 +10,8 @@
 #include "cli/verbs.h"
 #include "trace/profile.h"
 
+#define WHOLE (1U << 20)
+
 struct trace {
     bool json;
     double slow_ms;
@@ -84,6 +86,7 @@ static int follow(struct trace *t, const struct mfs_mount_files *f, struct mfs_e
 
     if (rc < 0)
         return rc;
+    setvbuf(stdout, NULL, _IOFBF, WHOLE); /* who ends this gets no part of a line */
     do {
         rc = mfs_line_reader_read(&r, each, t);
         if (fflush(stdout) != 0)

@@ -103,8 +103,7 @@ void mfs_inside_destroy(struct mfs_fuse *m)
     mfs_inside_stop(m);
     mfs_requests_watch(NULL);
     m->serve_inside = NULL;
-    while (i->streams != NULL) /* whose reader never closed it */
-        mfs_stream_close(i, i->streams);
+    mfs_inside_close_all(m);
     mfs_trace_ring_destroy(i->ring);
     mfs_slow_destroy(i->slow);
     mfs_names_destroy(i->names);

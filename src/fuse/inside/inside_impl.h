@@ -15,6 +15,7 @@
 
 #define MFS_INSIDE_EARLY 16U
 
+struct mfs_inside_handle;
 struct mfs_stream;
 
 struct mfs_inside {
@@ -33,7 +34,8 @@ struct mfs_inside {
     atomic_bool stop;
     pthread_mutex_t lock; /* guards what follows; before the ring's */
     struct mfs_stream *streams;
-    uint64_t early[MFS_INSIDE_EARLY]; /* interrupts of requests that were not known */
+    struct mfs_inside_handle *handles; /* open files */
+    uint64_t early[MFS_INSIDE_EARLY];  /* interrupts of requests that were not known */
     unsigned nearly;
 };
 
@@ -49,6 +51,8 @@ void mfs_streams_end(struct mfs_inside *i); /* after the thread's end */
 
 /* Takes a raw request that is for these files; false: it is not. */
 bool mfs_inside_serve(struct mfs_fuse *m, const char *raw, size_t len);
+
+void mfs_inside_close_all(struct mfs_fuse *m); /* what its readers never closed */
 
 /* An answer: 0 with n bytes, or -errno. */
 void mfs_inside_reply(struct mfs_fuse *m, uint64_t unique, int error, const void *body, size_t n);

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include <linux/fuse.h>
+#include <utlist.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -43,9 +44,10 @@ static const struct file {
 #define FILES ((unsigned)(sizeof files / sizeof *files))
 
 /* An open file. */
-struct handle {
+struct mfs_inside_handle {
     struct mfs_stream *stream; /* NULL: `text` is all of it */
     struct mfs_buf text;
+    struct mfs_inside_handle *prev, *next;
 };
 
 struct request {
@@ -184,7 +186,7 @@ static void readdir(const struct request *r, bool plus)
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-static int open_file(const struct request *r, const struct file *f, struct handle *h)
+static int open_file(const struct request *r, const struct file *f, struct mfs_inside_handle *h)
 {
     mfs_buf_init(&h->text);
     if (f->text != NULL)
@@ -192,7 +194,7 @@ static int open_file(const struct request *r, const struct file *f, struct handl
     return mfs_stream_open(r->m->inside, f->json, &h->stream);
 }
 
-static void release(struct mfs_fuse *m, struct handle *h)
+static void release(struct mfs_fuse *m, struct mfs_inside_handle *h)
 {
     if (h == NULL)
         return;
@@ -202,12 +204,33 @@ static void release(struct mfs_fuse *m, struct handle *h)
     free(h);
 }
 
+static void note(struct mfs_inside *i, struct mfs_inside_handle *h)
+{
+    pthread_mutex_lock(&i->lock);
+    DL_APPEND(i->handles, h);
+    pthread_mutex_unlock(&i->lock);
+}
+
+static void close_it(struct mfs_fuse *m, struct mfs_inside_handle *h)
+{
+    pthread_mutex_lock(&m->inside->lock);
+    DL_DELETE(m->inside->handles, h);
+    pthread_mutex_unlock(&m->inside->lock);
+    release(m, h);
+}
+
+void mfs_inside_close_all(struct mfs_fuse *m)
+{
+    while (m->inside->handles != NULL)
+        close_it(m, m->inside->handles);
+}
+
 static void open_it(const struct request *r)
 {
     const struct file *f = file_of(r->in.nodeid);
     struct fuse_open_out out = {.open_flags = FOPEN_DIRECT_IO | FOPEN_NOFLUSH};
     struct fuse_open_in in;
-    struct handle *h;
+    struct mfs_inside_handle *h;
     int rc;
 
     arguments(r, &in, sizeof in);
@@ -224,6 +247,7 @@ static void open_it(const struct request *r)
     }
     if (f->text == NULL)
         out.open_flags |= FOPEN_NONSEEKABLE | FOPEN_STREAM;
+    note(r->m->inside, h);
     out.fh = (uintptr_t)h;
     answer(r, 0, &out, sizeof out);
 }
@@ -231,11 +255,11 @@ static void open_it(const struct request *r)
 static void read_it(const struct request *r)
 {
     struct fuse_read_in in;
-    struct handle *h;
+    struct mfs_inside_handle *h;
     size_t len, n;
 
     arguments(r, &in, sizeof in);
-    h = (struct handle *)(uintptr_t)in.fh; // NOLINT
+    h = (struct mfs_inside_handle *)(uintptr_t)in.fh; // NOLINT
     if (h->stream != NULL) {
         mfs_stream_read(r->m->inside, h->stream, r->in.unique, in.size, !(in.flags & O_NONBLOCK));
         return;
@@ -250,7 +274,7 @@ static void release_it(const struct request *r)
     struct fuse_release_in in;
 
     arguments(r, &in, sizeof in);
-    release(r->m, (struct handle *)(uintptr_t)in.fh); // NOLINT
+    close_it(r->m, (struct mfs_inside_handle *)(uintptr_t)in.fh); // NOLINT
     answer(r, 0, NULL, 0);
 }
 
