@@ -25,6 +25,7 @@
 #include "cm/change/bandwidth_estimates.h"
 #include "cm/change/checkpoint.h"
 #include "cm/change/departures.h"
+#include "cm/history/keep.h"
 #include "cm/life/deploy.h"
 #include "cm/life/handover.h"
 #include "cm/life/serve.h"
@@ -189,6 +190,8 @@ static int open_all(struct mfs_cm *cm, struct mfs_err *err)
         rc = mfs_mounts_init(cm);
     if (!rc)
         rc = mfs_follow_begin(cm);
+    if (!rc)
+        rc = mfs_history_begin(cm);
     if (rc)
         return mfs_err_set(err, rc, "out of memory");
     rc = open_listener(cm, err);
@@ -222,6 +225,7 @@ static void go_on(struct mfs_cm *cm)
 
 static void close_all(struct mfs_cm *cm)
 {
+    mfs_history_end(cm, !cm->superseded && mfs_cm_in_phase(cm, MFS_PHASE_RUNNING));
     mfs_shutdown_fini(cm);
     mfs_checkpoint_fini(cm);
     mfs_tables_end(cm);

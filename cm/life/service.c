@@ -13,6 +13,7 @@
 #include "cm/change/checkpoint.h"
 #include "cm/change/departures.h"
 #include "cm/change/scale/scale.h"
+#include "cm/history/keep.h"
 #include "cm/life/deploy.h"
 #include "cm/life/handover.h"
 #include "cm/life/remount.h"
@@ -290,6 +291,7 @@ static const struct mfs_handler handlers[] = {{MFS_MSG_JOIN, on_join},
                                               {MFS_MSG_CLIENT_READY, mfs_subscribers_on_ready},
                                               {MFS_MSG_STATUS, on_status},
                                               {MFS_MSG_CLIENTS, mfs_mounts_on_clients},
+                                              {MFS_MSG_HISTORY, mfs_history_on_ask},
                                               {MFS_MSG_MOUNT, on_mount},
                                               {MFS_MSG_STOP, on_stop},
                                               {MFS_MSG_POLICY, mfs_autoscale_on_policy},

@@ -36,6 +36,7 @@ struct mfs_follow;
 struct mfs_cm_probe;
 struct mfs_httpd;
 struct mfs_cm_mounts;
+struct mfs_cm_history;
 struct mfs_migrate;
 struct mfs_quorum;
 struct mfs_replicas;
@@ -156,9 +157,10 @@ struct mfs_cm {
 
     struct mfs_checkpointing *checkpoint; /* being written, NULL: none; see checkpoint.h */
 
-    struct mfs_cm_mounts *mounts; /* mounts.h */
-    struct mfs_httpd *http;       /* NULL: no figures are served; life/serve.h */
-    struct mfs_timer *serve;      /* it is tried again */
+    struct mfs_cm_mounts *mounts;   /* mounts.h */
+    struct mfs_cm_history *history; /* history/keep.h */
+    struct mfs_httpd *http;         /* NULL: no figures are served; life/serve.h */
+    struct mfs_timer *serve;        /* it is tried again */
 
     struct mfs_autoscale *autoscale;
     struct mfs_departures *departures;         /* NULL: no node was told to end; departures.h */

@@ -427,6 +427,7 @@ const struct mfs_message mfs_messages[MFS_MSG_COUNT] = {
     [MFS_MSG_STATS] = {"stats", &empty_schema, &mfs_stats_schema},
     [MFS_MSG_MOUNTS] = {"mounts", &empty_schema, &mfs_mounts_full_schema},
     [MFS_MSG_CLIENTS] = {"clients", &empty_schema, &mfs_mounts_schema},
+    [MFS_MSG_HISTORY] = {"history", &empty_schema, &empty_schema},
     [MFS_MSG_LEAVE] = {"leave", &leave_schema, &empty_schema},
     [MFS_MSG_STATE] = {"state", &state_schema, &empty_schema},
     [MFS_MSG_VOTE] = {"vote", &vote_schema, &vote_reply_schema},

@@ -61,6 +61,7 @@ enum mfs_msg {
     MFS_MSG_ADOPT,        /* cm → lm     start a cm at your node       → when it has begun */
     MFS_MSG_MOUNTS,       /* cm → lm     what have your clients done?  → list of mounts    */
     MFS_MSG_CLIENTS,      /* cli → cm    the same of all nodes         → list of mounts    */
+    MFS_MSG_HISTORY,      /* cli → cm    write the history         → when it is written */
     MFS_MSG_COUNT
 };
 

@@ -1,0 +1,127 @@
+/* `cm report`: what cm has kept of the past, written into files. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "base/trusted_dir.h"
+#include "cm/ask/client.h"
+#include "cm/cli/verbs.h"
+#include "cm/history/history.h"
+
+#define TIME_LIMIT (10 * MFS_SEC)
+
+/* cm is asked to write the file, which may be a minute old; where it does not answer the file is
+ * what there is. */
+static int read_history(const struct mfs_paths *p, struct mfs_history *h, struct mfs_err *err)
+{
+    char address[MFS_ADDRESS_MAX];
+    struct mfs_msg_empty reply;
+    struct mfs_err why;
+    struct mfs_buf b;
+    int rc;
+
+    if (mfs_client_is_elsewhere(p, address))
+        return mfs_err_set(err, -ENOENT, "cm is at %s, and so is what it has kept: go there",
+                           address);
+    rc = mfs_client_call(p, MFS_MSG_HISTORY, NULL, TIME_LIMIT, &reply, &why);
+    if (rc)
+        fprintf(stderr, "cm: report: up to a minute is missing: %s\n", why.msg);
+    mfs_buf_init(&b);
+    rc = mfs_trusted_read(p->history, MFS_HISTORY_FILE_MAX, &b);
+    if (!rc)
+        rc = mfs_history_load(h, mfs_buf_data(&b), mfs_buf_len(&b));
+    mfs_buf_fini(&b);
+    return rc ? mfs_err_set(err, rc, "%s: %s", p->history, strerror(-rc)) : 0;
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+static void put_row(const struct mfs_history_ring *r, int64_t t, struct mfs_buf *out)
+{
+    char text[32];
+    time_t when = t;
+    struct tm tm;
+
+    gmtime_r(&when, &tm);
+    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    mfs_buf_printf(out, "%s", text);
+    for (uint32_t f = 0; f < MFS_HISTORY_FIGURES; f++) {
+        float v = mfs_history_ring_mean(r, f, t, mfs_history_ring_step(r));
+
+        if (isnan(v))
+            mfs_buf_printf(out, ",");
+        else
+            mfs_buf_printf(out, v >= 1e6F ? ",%.0f" : ",%.7g", (double)v);
+    }
+    mfs_buf_printf(out, "\n");
+}
+
+/* Steps of which nothing is known are left out. */
+static int write_table(const struct mfs_history_ring *r, uint32_t length, const char *dir,
+                       const char *file, struct mfs_err *err)
+{
+    int64_t last = mfs_history_ring_last(r);
+    char path[PATH_MAX];
+    struct mfs_buf b;
+    int rc;
+
+    mfs_buf_init(&b);
+    mfs_buf_printf(&b, "time");
+    for (uint32_t f = 0; f < MFS_HISTORY_FIGURES; f++)
+        mfs_buf_printf(&b, ",%s", mfs_history_names[f]);
+    mfs_buf_printf(&b, "\n");
+    for (int64_t t = last - length + 1; last >= 0 && t <= last; t++)
+        if (t % mfs_history_ring_step(r) == 0 &&
+            !isnan(mfs_history_ring_mean(r, MFS_HISTORY_NODES_THERE, t, mfs_history_ring_step(r))))
+            put_row(r, t, &b);
+    rc = mfs_text_format(path, sizeof path, "%s/%s", dir, file);
+    if (!rc)
+        rc = mfs_file_write(path, mfs_buf_data(&b), mfs_buf_len(&b), 0644);
+    mfs_buf_fini(&b);
+    return rc ? mfs_err_set(err, rc, "%s/%s: %s", dir, file, strerror(-rc)) : 0;
+}
+
+static int write_tables(const struct mfs_history *h, const char *dir, struct mfs_err *err)
+{
+    int rc = mfs_file_mkdirs(dir, 0777);
+
+    if (rc)
+        return mfs_err_set(err, rc, "%s: %s", dir, strerror(-rc));
+    rc = write_table(h->hour, 3600, dir, "hour.csv", err);
+    return rc ? rc : write_table(h->day, 86400, dir, "day.csv", err);
+}
+
+static int run(struct mfs_verb_call *call, struct mfs_err *err)
+{
+    const char *dir = mfs_conf_str(call->conf, "csv");
+    struct mfs_history *h;
+    int rc;
+
+    if (!dir) {
+        call->usage = true;
+        return mfs_err_set(err, -EINVAL, "say what to write: --csv DIR");
+    }
+    h = mfs_history_create();
+    if (!h)
+        return mfs_err_set(err, -ENOMEM, "out of memory");
+    rc = read_history(&call->paths, h, err);
+    if (!rc)
+        rc = write_tables(h, dir, err);
+    mfs_history_destroy(h);
+    return rc;
+}
+
+static const struct mfs_conf_option options[] = {
+    {"csv", MFS_CONF_STRING, "DIR", NULL, 1, 4000,
+     "write hour.csv, by the second, and day.csv, by the minute, into that directory"},
+    {0}};
+
+const struct mfs_verb mfs_cm_report = {.name = "report",
+                                       .summary = "write what the last hour and day have been like",
+                                       .options = MFS_OPTIONS(options, mfs_deployment_options),
+                                       .run = run};

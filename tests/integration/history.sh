@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# What cm keeps of the past: cm report writes it; it is still there after cm was killed, and begins anew, with a line in
+# the log, where the file is torn.
+# ctest: waits long=12
+# shellcheck source=tests/support/harness.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
+need jq
+
+deployment_start 2 --partitions 8
+head -c 30M /dev/urandom >"$MNT0/file"
+sleep 3
+
+report()
+{
+    cm_ report --csv "$T/report" 2>"$T/said" || fail "cm report: $(cat "$T/said")"
+}
+
+field() # NAME: of the newest second
+{
+    awk -F, -v name="$1" 'NR == 1 {for (i = 1; i <= NF; i++) if ($i == name) at = i} END {print $at}' "$T/report/hour.csv"
+}
+
+say "what was"
+report
+equals_status()
+{
+    report
+    used=$(cm_ status --json | jq '[.nodes[].memory_used] | add')
+    awk -v a="$used" -v b="$(field used)" 'BEGIN {exit !(b > 30e6 && a / b > 0.95 && a / b < 1.05)}'
+}
+wait_for 10 equals_status || fail "used: $(field used), and by cm status $used"
+equal 2 "$(field nodes)" nodes
+equal "$((2 * 1024 * 1024 * 1024))" "$(field allocated | awk '{printf "%d", $1}')" allocated
+[ "$(wc -l <"$T/report/day.csv")" -ge 2 ] || fail "the day is empty"
+before=$(sed -n 2p "$T/report/hour.csv")
+
+say "a cm that was killed"
+kill -KILL "$(cut -d' ' -f1 "$STATE/cm.pid")"
+cm_ start >/dev/null || fail "cm start"
+sleep 2
+report
+equal "$before" "$(sed -n 2p "$T/report/hour.csv")" "the first second"
+
+say "a torn file"
+kill -KILL "$(cut -d' ' -f1 "$STATE/cm.pid")"
+truncate -s 1000 "$STATE/history"
+expect_fail 1 cm_ report --csv "$T/report"
+cm_ start >/dev/null || fail "cm start"
+grep -q "history: .*torn" "$STATE/cm.log" || fail "the log does not say so"
+sleep 2
+report
+! grep -qF "$before" "$T/report/hour.csv" || fail "what was torn is there"
+deployment_stop
+[ ! -e "$STATE/history" ] || fail "it is there after cm stop"
