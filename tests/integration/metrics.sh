@@ -159,4 +159,10 @@ python3 "$client" take 127.0.0.1 9471 >"$T/taken" &
 must_happen 10 grep -q taken "$T/taken"
 expect_fail 1 cm_ start --memory 256M --metrics 127.0.0.1:9471
 grep -q 'metrics: can.t listen at 127.0.0.1:9471' "$T/expect.out" || fail "$(cat "$T/expect.out")"
+
+say "a port that is taken, and IPv6"
+cm_ start --memory 256M --metrics '[::1]:9470' --node-metrics 9471 >/dev/null || fail "cm start at [::1]"
+equal '["127.0.0.1:9472"]' "$(curl -sg 'http://[::1]:9470/targets' | jq -c '[.[].targets[]]')" "the next port that is free"
+served 127.0.0.1:9472 | grep -q '^memefs_lm_connected_to_cm{node="node-0"} 1$' || fail "lm at the next port"
+cm_ stop
 kill %%
