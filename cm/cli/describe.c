@@ -20,6 +20,8 @@ const struct mfs_schema mfs_description_schema = {
          MFS_FIELD_LIST(struct mfs_description, place, nplaces, &mfs_status_place_schema)},
         {.name = "replicas",
          MFS_FIELD_LIST(struct mfs_description, replica, nreplicas, &mfs_status_place_schema)},
+        {.name = "clients",
+         MFS_FIELD_LIST(struct mfs_description, client, nclients, &mfs_mount_schema)},
         {.name = "moves",
          MFS_FIELD_LIST(struct mfs_description, move, nmoves, &mfs_status_move_schema)},
         {.name = "events",
@@ -36,8 +38,12 @@ static const struct mfs_status_node *find_node(const struct mfs_status *s, const
     return NULL;
 }
 
+/* The node that has it: mounted by its lm, or by hand. */
 static const struct mfs_status_node *find_mount(const struct mfs_status *s, const char *path)
 {
+    for (uint32_t i = 0; i < s->nmounts; i++)
+        if (!strcmp(s->mount[i].path, path) && find_node(s, s->mount[i].node))
+            return find_node(s, s->mount[i].node);
     for (uint32_t i = 0; i < s->nnodes; i++)
         if (s->node[i].mount[0] && !strcmp(s->node[i].mount, path))
             return &s->node[i];
@@ -57,9 +63,10 @@ static int make_room(const struct mfs_status *s, struct mfs_description *d)
     d->node = calloc(2, sizeof *d->node);
     d->place = calloc(s->nplaces + 1, sizeof *d->place);
     d->replica = calloc(s->nplaces + 1, sizeof *d->replica);
+    d->client = calloc(s->nmounts + 1, sizeof *d->client);
     d->move = calloc(s->nmoves + 1, sizeof *d->move);
     d->event = calloc(MFS_DESCRIBE_EVENTS, sizeof *d->event);
-    return d->node && d->place && d->replica && d->move && d->event ? 0 : -ENOMEM;
+    return d->node && d->place && d->replica && d->client && d->move && d->event ? 0 : -ENOMEM;
 }
 
 static void add_node(struct mfs_description *d, const struct mfs_status_node *n)
@@ -68,10 +75,19 @@ static void add_node(struct mfs_description *d, const struct mfs_status_node *n)
         d->node[d->nnodes++] = *n;
 }
 
+static void take_clients(const struct mfs_status *s, const struct mfs_status_node *n,
+                         const char *path, struct mfs_description *d)
+{
+    for (uint32_t i = 0; i < s->nmounts; i++)
+        if (!strcmp(s->mount[i].node, n->name) && (!path || !strcmp(s->mount[i].path, path)))
+            d->client[d->nclients++] = s->mount[i];
+}
+
 static void take_node(const struct mfs_status *s, const struct mfs_status_node *n,
                       struct mfs_description *d)
 {
     add_node(d, n);
+    take_clients(s, n, NULL, d);
     for (uint32_t i = 0; i < s->nplaces; i++) {
         if (!strcmp(s->place[i].node, n->name))
             d->place[d->nplaces++] = s->place[i];
@@ -81,6 +97,13 @@ static void take_node(const struct mfs_status *s, const struct mfs_status_node *
     for (uint32_t i = 0; i < s->nmoves; i++)
         if (s->move[i].from == n->id || s->move[i].to == n->id)
             d->move[d->nmoves++] = s->move[i];
+}
+
+static void take_mount(const struct mfs_status *s, const struct mfs_status_node *n,
+                       struct mfs_description *d)
+{
+    add_node(d, n);
+    take_clients(s, n, d->name, d);
 }
 
 static void take_partition(const struct mfs_status *s, const struct mfs_status_place *p,
@@ -97,7 +120,7 @@ static void take_partition(const struct mfs_status *s, const struct mfs_status_p
 static int say_none(const struct mfs_status *s, const char *what, struct mfs_err *err)
 {
     if (what[0] == '/')
-        return mfs_err_set(err, -ENOENT, "%s is the mount of no node; cm status lists them", what);
+        return mfs_err_set(err, -ENOENT, "%s is no mount of a node; cm clients lists them", what);
     if (isdigit((unsigned char)what[0]))
         return mfs_err_set(err, -ENOENT, "there is no partition %s; there are 0 to %u", what,
                            s->partitions - 1);
@@ -130,7 +153,7 @@ int mfs_describe(const struct mfs_status *s, const char *what, struct mfs_descri
     else if (node)
         take_node(s, node, d);
     else
-        add_node(d, mount);
+        take_mount(s, mount, d);
     return 0;
 }
 
@@ -216,6 +239,22 @@ static void put_place(const struct mfs_description *d, struct mfs_buf *out)
     mfs_buf_printf(out, LINE "%s\n", "Holds:", MFS_TEXT_BYTES(p->bytes));
 }
 
+static void put_clients(const struct mfs_description *d, struct mfs_buf *out)
+{
+    for (uint32_t i = 0; i < d->nclients; i++) {
+        const struct mfs_mount *m = &d->client[i];
+
+        mfs_buf_printf(out, LINE "%s, process %u of user %u, version %s, %s\n", "Client:", m->path,
+                       m->pid, m->uid, m->version, m->connected ? "connected" : "not connected");
+        mfs_buf_printf(out, LINE "%llu, %llu of them failed; read %s, written %s\n",
+                       "Operations:", (unsigned long long)m->operations,
+                       (unsigned long long)m->errors, MFS_TEXT_BYTES(m->read_bytes),
+                       MFS_TEXT_BYTES(m->written_bytes));
+        mfs_buf_printf(out, LINE "half within %.3f ms, 99%% within %.3f ms, the longest %.3f ms\n",
+                       "", m->p50 * 1e3, m->p99 * 1e3, m->max * 1e3);
+    }
+}
+
 static void put_rest(const struct mfs_description *d, struct mfs_buf *out)
 {
     for (uint32_t i = 0; i < d->nmoves; i++)
@@ -248,6 +287,7 @@ int mfs_describe_render(const struct mfs_description *d, struct mfs_buf *out)
         put_partitions("Serves:", d->place, d->nplaces, out);
     if (is_node && d->nreplicas)
         put_partitions("Replicas of:", d->replica, d->nreplicas, out);
+    put_clients(d, out);
     put_rest(d, out);
     return mfs_buf_printf(out, "%s", "");
 }

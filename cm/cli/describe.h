@@ -17,6 +17,8 @@ struct mfs_description {
     struct mfs_status_place *place; /* of a node: partitions that it serves; or the partition */
     uint32_t nreplicas;
     struct mfs_status_place *replica; /* of a node: partitions of others that it could take over */
+    uint32_t nclients;
+    struct mfs_mount *client; /* of the node, or that the mount is */
     uint32_t nmoves;
     struct mfs_status_move *move; /* that it has a part in */
     uint32_t nevents;

@@ -609,6 +609,7 @@ extern const struct mfs_schema mfs_status_schema;      /* also for cm status --j
 extern const struct mfs_schema mfs_status_node_schema; /* and cm describe --json */
 extern const struct mfs_schema mfs_status_move_schema;
 extern const struct mfs_schema mfs_status_place_schema;
+extern const struct mfs_schema mfs_mount_schema;        /* without figures */
 extern const struct mfs_schema mfs_scale_report_schema; /* also for cm scale --json */
 extern const struct mfs_schema mfs_image_part_schema;   /* also for manifests */
 extern const struct mfs_schema mfs_checkpoint_schema;

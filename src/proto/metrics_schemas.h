@@ -5,7 +5,6 @@
 #include "proto/schema.h"
 
 extern const struct mfs_schema mfs_metrics_schema;     /* struct mfs_metric_snapshot */
-extern const struct mfs_schema mfs_mount_schema;       /* struct mfs_mount, without figures */
 extern const struct mfs_schema mfs_mounts_full_schema; /* struct mfs_mounts, with figures */
 
 #endif

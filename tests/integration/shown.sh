@@ -26,6 +26,18 @@ is_described()
         .nodes[1].name == .partitions[0].replica'
 }
 must_happen 20 is_described
+mkdir "$T/by-hand"
+memefs mount --name "$NAME" --state-dir "$STATE" --lm "$STATE/node-1/lm.sock" "$T/by-hand" || fail "memefs mount"
+mkdir "$T/by-hand/dir"
+by_hand_is_described()
+{
+    cm_ describe --json "$T/by-hand" | jq -e '.kind == "mount" and .nodes[0].name == "node-1" and
+        .clients[0].operations > 0 and .clients[0].connected'
+}
+must_happen 15 by_hand_is_described
+cm_ describe "$T/by-hand" | grep -qE "^Client: +$T/by-hand, process [0-9]+ of user 0, " || fail "$(cm_ describe "$T/by-hand")"
+equal 2 "$(cm_ describe --json node-1 | jq '.clients | length')" "clients of node-1"
+memefs umount "$T/by-hand"
 cm_ describe "$MNT0" | grep -qE '^Node: +node-0$' || fail "$(cm_ describe "$MNT0")"
 expect_fail 1 cm_ describe node-7
 grep -q "there is no node node-7" "$T/expect.out" || fail "$(cat "$T/expect.out")"

@@ -107,7 +107,7 @@ signal SEGV
 end -11
 END
 on 80x24 TERM=dumb <<'END'
-see ^node-1 +127
+see cm +running
 end 0
 END
 cm_ top --json | jq -e '.status.nodes | length == 3' >/dev/null || fail "cm top --json: $(cm_ top --json)"
@@ -128,12 +128,13 @@ see [0-9]+ +node-2 -> node-. +copying .* [0-9.]+ [KM]iB/s, [0-9:]+( s)? left
 signal INT
 end 130
 END
+cm_ scale --cancel || true # it need not go on
 wait $!
 cm=$(cut -d' ' -f1 "$STATE/cm.pid")
 (
-    sleep 2
+    sleep 1
     kill -KILL "$cm"
-    sleep 3
+    sleep 2
     cm_ start >/dev/null 2>&1
 ) &
 on 80x24 <<END

@@ -13,15 +13,18 @@
 
 #define TIME_LIMIT (5 * MFS_SEC)
 #define STEP       (1 * MFS_SEC)
+#define END_TIME   (300 * MFS_MSEC)
 
 struct mfs_top_sampler {
-    const struct mfs_paths *paths;
+    struct mfs_paths paths;
     int wake;
     struct mfs_event_reader *events; /* NULL: none yet */
     struct mfs_event last[MFS_TOP_EVENTS];
     uint64_t nlast; /* events seen; the last of them are in the ring */
     struct mfs_top_sample before;
     pthread_mutex_t mutex; /* of what follows */
+    pthread_cond_t cond;
+    bool stop, ended;
     struct mfs_top_sample fresh;
     struct mfs_err why;
 };
@@ -32,7 +35,7 @@ static void read_events(struct mfs_top_sampler *t)
 {
     struct mfs_event e;
 
-    if (!t->events && mfs_event_reader_open(t->paths, &t->events))
+    if (!t->events && mfs_event_reader_open(&t->paths, &t->events))
         return;
     while (mfs_event_reader_next(t->events, &e) > 0)
         t->last[t->nlast++ % MFS_TOP_EVENTS] = e;
@@ -79,6 +82,7 @@ int mfs_top_sample_once(const struct mfs_paths *p, struct mfs_top_sample *s, str
 
     if (!rc && (s->nmoves || s->nmounts)) {
         before = *s;
+        *s = (struct mfs_top_sample){0};
         mfs_clock_sleep(STEP);
         rc = ask(p, s, &before, err);
         mfs_top_clear(&before);
@@ -109,7 +113,7 @@ static void look(struct mfs_top_sampler *t)
 {
     struct mfs_top_sample s;
     struct mfs_err err = {0};
-    int rc = ask(t->paths, &s, &t->before, &err);
+    int rc = ask(&t->paths, &s, &t->before, &err);
 
     read_events(t);
     if (!rc) {
@@ -130,12 +134,30 @@ static void *run(void *arg)
 {
     struct mfs_top_sampler *t = arg;
 
-    for (;;) {
+    pthread_mutex_lock(&t->mutex);
+    while (!t->stop) {
+        pthread_mutex_unlock(&t->mutex);
         look(t);
         if (write(t->wake, "", 1) < 0 && errno != EAGAIN)
-            return NULL;
-        mfs_clock_sleep(STEP);
+            mfs_clock_sleep(STEP); /* it looks by itself, too */
+        pthread_mutex_lock(&t->mutex);
+        if (!t->stop)
+            mfs_cond_wait(&t->cond, &t->mutex, STEP);
     }
+    t->ended = true;
+    pthread_cond_broadcast(&t->cond);
+    pthread_mutex_unlock(&t->mutex);
+    return NULL;
+}
+
+static void destroy(struct mfs_top_sampler *t)
+{
+    mfs_event_reader_close(t->events);
+    mfs_top_clear(&t->before);
+    mfs_top_clear(&t->fresh);
+    pthread_cond_destroy(&t->cond);
+    pthread_mutex_destroy(&t->mutex);
+    free(t);
 }
 
 struct mfs_top_sampler *mfs_top_sampler_start(const struct mfs_paths *p, int wake)
@@ -145,16 +167,32 @@ struct mfs_top_sampler *mfs_top_sampler_start(const struct mfs_paths *p, int wak
 
     if (!t)
         return NULL;
-    t->paths = p;
+    t->paths = *p;
     t->wake = wake;
     pthread_mutex_init(&t->mutex, NULL);
+    mfs_cond_init(&t->cond);
     if (!mfs_thread_start(&thread, "sampler", run, t)) {
         pthread_detach(thread);
         return t;
     }
-    pthread_mutex_destroy(&t->mutex);
-    free(t);
+    destroy(t);
     return NULL;
+}
+
+void mfs_top_sampler_end(struct mfs_top_sampler *t)
+{
+    int64_t until = mfs_clock_mono() + END_TIME;
+    bool ended;
+
+    pthread_mutex_lock(&t->mutex);
+    t->stop = true;
+    pthread_cond_broadcast(&t->cond);
+    while (!t->ended && mfs_clock_mono() < until)
+        mfs_cond_wait(&t->cond, &t->mutex, END_TIME);
+    ended = t->ended;
+    pthread_mutex_unlock(&t->mutex);
+    if (ended)
+        destroy(t);
 }
 
 bool mfs_top_sampler_take(struct mfs_top_sampler *t, struct mfs_top_sample *s, struct mfs_err *err)

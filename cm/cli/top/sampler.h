@@ -11,9 +11,14 @@ struct mfs_top_sampler;
  * or a negative errno with the reason. */
 int mfs_top_sample_once(const struct mfs_paths *p, struct mfs_top_sample *s, struct mfs_err *err);
 
-/* Begins to take one each second. `wake`: a descriptor that gets a byte for each. The paths outlive
- * it; it is never ended but with the process. NULL: out of memory. */
+/* Begins to take one each second. `wake`: a descriptor that gets a byte for each. NULL: out of
+ * memory.
+ */
 struct mfs_top_sampler *mfs_top_sampler_start(const struct mfs_paths *p, int wake);
+
+/* Ends and frees it, before the process ends: one that waits for a cm which does not answer is left
+ * to that after 0.3 s, so that nothing waits for it. */
+void mfs_top_sampler_end(struct mfs_top_sampler *t);
 
 /* The newest sample replaces *s, if there is a newer one: true. *err: why there was none the last
  * time, code 0 for none. */

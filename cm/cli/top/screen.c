@@ -28,24 +28,28 @@
 enum color { PLAIN, GOOD, WARN, BAD, DIM };
 
 static bool utf8, colors;
+static SCREEN *terminal; /* NULL: it is not ours */
 
 /* ---- the terminal ---------------------------------------------------------------------------- */
 
 bool mfs_top_screen_can(void)
 {
     const char *term = getenv("TERM"), *cup;
+    bool can;
     int rc;
 
     if (!term || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) ||
         setupterm(term, STDOUT_FILENO, &rc) != OK)
         return false;
     cup = tigetstr("cup");
-    return cup && cup != (char *)-1; /* NOLINT(performance-no-int-to-ptr) */
+    can = cup && cup != (char *)-1; /* NOLINT(performance-no-int-to-ptr) */
+    del_curterm(cur_term);
+    return can;
 }
 
 static void give_back(void)
 {
-    if (stdscr && !isendwin())
+    if (terminal && !isendwin())
         endwin();
 }
 
@@ -78,7 +82,8 @@ int mfs_top_screen_open(struct mfs_err *err)
 
     setlocale(LC_CTYPE, "");
     utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8");
-    if (!newterm(NULL, stdout, stdin))
+    terminal = newterm(NULL, stdout, stdin);
+    if (!terminal)
         return mfs_err_set(err, -ENOTTY, "the terminal can't be used; try --once");
     atexit(give_back);
     for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++)
@@ -97,6 +102,9 @@ int mfs_top_screen_open(struct mfs_err *err)
 void mfs_top_screen_close(void)
 {
     give_back();
+    if (terminal)
+        delscreen(terminal);
+    terminal = NULL;
 }
 
 /* ---- pieces ---------------------------------------------------------------------------------- */

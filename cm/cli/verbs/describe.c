@@ -9,7 +9,8 @@
 #include "cm/cli/verbs.h"
 #include "cm/state/event_reader.h"
 
-#define TIME_LIMIT (10 * MFS_SEC)
+#define TIME_LIMIT    (10 * MFS_SEC)
+#define CLIENTS_LIMIT MFS_SEC
 
 /* Where cm is on another machine its events are there, and none are shown. */
 static int add_events(const struct mfs_paths *p, struct mfs_description *d, struct mfs_err *err)
@@ -22,6 +23,18 @@ static int add_events(const struct mfs_paths *p, struct mfs_description *d, stru
     return 0;
 }
 
+/* What clients have done comes by a question of its own; where it does not, the rest is shown. */
+static void add_clients(const struct mfs_paths *p, struct mfs_status *s)
+{
+    struct mfs_mounts list;
+    struct mfs_err none;
+
+    if (mfs_client_call(p, MFS_MSG_CLIENTS, NULL, CLIENTS_LIMIT, &list, &none))
+        return;
+    s->mount = list.mount;
+    s->nmounts = list.n;
+}
+
 static int run(struct mfs_verb_call *call, struct mfs_err *err)
 {
     struct mfs_description d;
@@ -31,6 +44,7 @@ static int run(struct mfs_verb_call *call, struct mfs_err *err)
 
     if (rc)
         return rc;
+    add_clients(&call->paths, &s);
     rc = mfs_describe(&s, call->args[0], &d, err);
     mfs_schema_clear(&mfs_status_schema, &s);
     if (rc)

@@ -9,13 +9,15 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "cm/ask/client.h"
 #include "cm/cli/render.h"
 #include "cm/cli/top/sampler.h"
 #include "cm/cli/top/screen.h"
 #include "cm/cli/verbs.h"
 
 #define TICK_MS     1000 /* the clock on the screen, and a look whether a signal has come */
-#define EXIT_SIGNAL 128  /* and its number: as a shell says it */
+#define CHECK_LIMIT (10 * MFS_SEC)
+#define EXIT_SIGNAL 128 /* and its number: as a shell says it */
 
 static volatile sig_atomic_t ended_by;
 
@@ -94,20 +96,29 @@ static int run_screen(struct mfs_verb_call *call, struct mfs_err *err)
     sigaction(SIGHUP, &end, NULL);
     rc = serve(t, fds[0]);
     mfs_top_screen_close();
+    mfs_top_sampler_end(t);
+    return rc;
+}
+
+/* A wrong name, say, is told on the terminal as it is. */
+static int check(const struct mfs_paths *p, struct mfs_err *err)
+{
+    struct mfs_status s;
+    int rc = mfs_client_call(p, MFS_MSG_STATUS, NULL, CHECK_LIMIT, &s, err);
+
+    if (!rc)
+        mfs_schema_clear(&mfs_status_schema, &s);
     return rc;
 }
 
 static int run(struct mfs_verb_call *call, struct mfs_err *err)
 {
-    struct mfs_top_sample s = {0};
     int rc;
 
     if (mfs_conf_flag(call->conf, "once") || mfs_conf_flag(call->conf, "json") ||
         !mfs_top_screen_can())
         return show_once(call, err);
-    rc = mfs_top_sample_once(&call->paths, &s,
-                             err); /* a wrong name is said on the terminal as it is */
-    mfs_top_clear(&s);
+    rc = check(&call->paths, err);
     return rc ? rc : run_screen(call, err);
 }
 
