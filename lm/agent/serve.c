@@ -106,6 +106,11 @@ static void put_partitions(struct mfs_exposition *e, const struct mfs_agent *a)
 
 /* ---- what programs tell ---------------------------------------------------------------------- */
 
+struct clients_memory {
+    const struct mfs_agent *agent;
+    struct mfs_exposition *to;
+};
+
 struct sources {
     const struct mfs_agent *agent;
     struct mfs_exposition_source *list;
@@ -141,6 +146,34 @@ static void put_client(void *arg, const struct mfs_client *client,
         mfs_exposition_label(labels, LABELS_MOST, "client", name))
         return;
     s->list[s->n++] = (struct mfs_exposition_source){labels, figures};
+}
+
+static void put_memory(void *arg, const struct mfs_client *client,
+                       const struct mfs_metric_snapshot *figures, int64_t age)
+{
+    struct clients_memory *m = arg;
+    char labels[LABELS_MOST], pid[16];
+
+    (void)figures;
+    (void)age;
+    if (!client->proc.pid)
+        return;
+    snprintf(labels, sizeof labels, "node=\"node-%u\"", m->agent->opts.node);
+    snprintf(pid, sizeof pid, "%d", (int)client->proc.pid);
+    if (!mfs_exposition_label(labels, sizeof labels, "mount", client->mount) &&
+        !mfs_exposition_label(labels, sizeof labels, "client", pid))
+        mfs_exposition_number(m->to, "memefs_client_memory_bytes", labels,
+                              (double)mfs_proc_anonymous(&client->proc));
+}
+
+static void put_clients_memory(struct mfs_exposition *e, const struct mfs_agent *a)
+{
+    struct clients_memory m = {a, e};
+
+    mfs_exposition_family(e, "memefs_client_memory_bytes", MFS_METRIC_GAUGE,
+                          "Resident memory of the client's process, without pages of files.");
+    if (a->clients)
+        mfs_clients_each(a->clients, put_memory, &m);
 }
 
 static int put_programs(struct mfs_exposition *e, const struct mfs_agent *a, const char *labels)
@@ -183,6 +216,7 @@ static int make_metrics(void *arg, bool other, struct mfs_httpd_answer *answer)
     snprintf(labels, sizeof labels, "node=\"node-%u\"", a->opts.node);
     put_node(&e, a, labels);
     put_partitions(&e, a);
+    put_clients_memory(&e, a);
     rc = put_programs(&e, a, labels);
     mfs_exposition_end(&e);
     return rc ? rc : e.rc;
