@@ -264,9 +264,11 @@ static void read_it(const struct request *r)
         mfs_stream_read(r->m->inside, h->stream, r->in.unique, in.size, !(in.flags & O_NONBLOCK));
         return;
     }
+    pthread_mutex_lock(&r->m->inside->lock); /* it stays until the answer has been given */
     len = mfs_buf_len(&h->text);
     n = in.offset < len ? len - in.offset : 0;
     answer(r, 0, n > 0 ? mfs_buf_data(&h->text) + in.offset : NULL, n < in.size ? n : in.size);
+    pthread_mutex_unlock(&r->m->inside->lock);
 }
 
 static void release_it(const struct request *r)

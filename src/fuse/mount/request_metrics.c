@@ -62,8 +62,9 @@ static const struct mfs_metric metrics[MFS_FUSE_METRICS] = {
                           .kind = MFS_METRIC_COUNTER},
 };
 
-/* A thread that serves requests. The lock guards `r`, but for what is atomic: others look at it,
- * the thread itself changes it. */
+/* A thread that serves requests. Others look at `r` with the lock held, and while r.since is 0 at
+ * nothing else: so the thread takes the lock when it changes that, or anything while it is not 0,
+ * but for what is atomic. */
 struct server {
     pthread_mutex_t lock;
     struct mfs_request r;
@@ -125,6 +126,17 @@ static struct server *new_server(void)
     return s;
 }
 
+static void forget(struct server *s)
+{
+    if (s->r.since == 0)
+        return;
+    pthread_mutex_lock(&s->lock);
+    s->r.since = 0;
+    s->r.unique = 0;
+    s->r.raw = NULL;
+    pthread_mutex_unlock(&s->lock);
+}
+
 void mfs_request_read(const char *raw, size_t len)
 {
     struct fuse_in_header in;
@@ -133,10 +145,9 @@ void mfs_request_read(const char *raw, size_t len)
         self = new_server();
     if (self == NULL)
         return;
+    forget(self); /* one that nobody has answered */
     memcpy(&in, raw, sizeof in);
-    pthread_mutex_lock(&self->lock);
     self->r.unique = in.unique;
-    self->r.since = 0;
     self->r.opcode = in.opcode;
     self->r.pid = in.pid;
     self->r.uid = in.uid;
@@ -144,7 +155,6 @@ void mfs_request_read(const char *raw, size_t len)
     self->r.raw = raw;
     self->r.len = len;
     mfs_phases_clear(&self->r.phases);
-    pthread_mutex_unlock(&self->lock);
 }
 
 void mfs_request_begin(enum mfs_fuse_op op)
@@ -169,7 +179,6 @@ static unsigned error_series(enum mfs_fuse_op op, int error)
     return op * ERROR_COUNT + (known ? error_of[error] : ERROR_OTHER);
 }
 
-/* `answer`: NULL when it is not known. */
 /* Two of them once more, as figures that are there before the first one. */
 static void count_error(struct mfs_metric_set *set, enum mfs_fuse_op op, int error)
 {
@@ -180,6 +189,7 @@ static void count_error(struct mfs_metric_set *set, enum mfs_fuse_op op, int err
         mfs_metric_add(set, MFS_FUSE_DATA_ERRORS, 0, 1);
 }
 
+/* `answer`: NULL when it is not known. */
 static void count(struct mfs_metric_set *set, struct mfs_request *r, int error,
                   const struct iovec *answer, int n)
 {
@@ -193,14 +203,6 @@ static void count(struct mfs_metric_set *set, struct mfs_request *r, int error,
         count_error(set, r->op, -error);
     if (watch != NULL && watch->wants(watch->arg, now - r->since))
         watch->ended(watch->arg, r, now, error, answer, n);
-}
-
-static void forget(struct server *s)
-{
-    pthread_mutex_lock(&s->lock);
-    s->r.unique = 0;
-    s->r.raw = NULL;
-    pthread_mutex_unlock(&s->lock);
 }
 
 void mfs_request_answer(struct mfs_metric_set *set, const struct iovec *iov, int n)
@@ -280,7 +282,7 @@ void mfs_request_each(void (*each)(void *arg, const struct mfs_request *r), void
         if (s == self || stopped)
             continue;
         pthread_mutex_lock(&s->lock);
-        if (s->r.unique != 0 && s->r.since != 0)
+        if (s->r.since != 0)
             each(arg, &s->r);
         pthread_mutex_unlock(&s->lock);
     }
