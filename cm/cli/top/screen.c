@@ -1,185 +1,35 @@
 /* Lines from the top: what it is, nodes, mounts, moves; events at the bottom, in what is left.
- * Nodes have a place whatever moves, mounts and moves a quarter of the screen each at most. All
- * texts go through put(), which cuts them at the edge and lets nothing of theirs reach the terminal
- * as a control sequence. */
+ * Nodes have a place whatever moves, mounts and moves a quarter of the screen each at most. */
 #include "cm/cli/top/screen.h"
 
 #include <curses.h>
-#include <errno.h>
-#include <langinfo.h>
-#include <locale.h>
-#include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <term.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/text.h"
 #include "cm/cli/describe.h"
+#include "cm/cli/top/paint.h"
 
 #define HEAD        3 /* lines above the table of nodes */
 #define LEAST_COLS  40
 #define LEAST_ROWS  8
 #define EVENT_LINES 5 /* that there are at least */
 
-enum color { PLAIN, GOOD, WARN, BAD, DIM };
-
-static bool utf8, colors;
-static SCREEN *terminal; /* NULL: it is not ours */
-
-/* ---- the terminal ---------------------------------------------------------------------------- */
-
-bool mfs_top_screen_can(void)
-{
-    const char *term = getenv("TERM"), *cup;
-    bool can;
-    int rc;
-
-    if (!term || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) ||
-        setupterm(term, STDOUT_FILENO, &rc) != OK)
-        return false;
-    cup = tigetstr("cup");
-    can = cup && cup != (char *)-1; /* NOLINT(performance-no-int-to-ptr) */
-    del_curterm(cur_term);
-    return can;
-}
-
-static void give_back(void)
-{
-    if (terminal && !isendwin())
-        endwin();
-}
-
-/* The last thing before a crash. */
-static void on_crash(int signo)
-{
-    give_back();
-    signal(signo, SIG_DFL);
-    raise(signo);
-}
-
-static void open_colors(void)
-{
-    const char *no = getenv("NO_COLOR");
-
-    colors = has_colors() && !(no && *no);
-    if (!colors)
-        return;
-    start_color();
-    use_default_colors();
-    init_pair(GOOD, COLOR_GREEN, -1);
-    init_pair(WARN, COLOR_YELLOW, -1);
-    init_pair(BAD, COLOR_RED, -1);
-    init_pair(DIM, COLOR_CYAN, -1);
-}
-
-int mfs_top_screen_open(struct mfs_err *err)
-{
-    static const int crashes[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
-
-    setlocale(LC_CTYPE, "");
-    utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8");
-    terminal = newterm(NULL, stdout, stdin);
-    if (!terminal)
-        return mfs_err_set(err, -ENOTTY, "the terminal can't be used; try --once");
-    atexit(give_back);
-    for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++)
-        signal(crashes[i], on_crash);
-    cbreak();
-    noecho();
-    nonl();
-    keypad(stdscr, TRUE);
-    nodelay(stdscr, TRUE);
-    set_escdelay(25);
-    curs_set(0);
-    open_colors();
-    return 0;
-}
-
-void mfs_top_screen_close(void)
-{
-    give_back();
-    if (terminal)
-        delscreen(terminal);
-    terminal = NULL;
-}
-
-/* ---- pieces ---------------------------------------------------------------------------------- */
-
-static void color(enum color c, bool on)
-{
-    attr_t a = c == DIM ? A_NORMAL : c == PLAIN || c == GOOD ? A_NORMAL : A_BOLD;
-
-    if (colors && c != PLAIN)
-        a |= COLOR_PAIR(c);
-    if (on)
-        attron(a);
-    else
-        attroff(a);
-}
-
-static void put_text(int row, int col, const char *text)
-{
-    int left = COLS - col;
-
-    if (row < 0 || row >= LINES || left <= 0)
-        return;
-    move(row, col);
-    for (size_t n = 0; *text && left > 0; text += n) {
-        n = mfs_text_utf8(text);
-        if (n == 1 && (unsigned char)*text >= ' ' && *text != 0x7f) {
-            addch((unsigned char)*text);
-        } else if (n > 1 && utf8 &&
-                   !((unsigned char)text[0] == 0xc2 && (unsigned char)text[1] < 0xa0)) {
-            addnstr(text, (int)n);
-        } else {
-            addch('?');
-        }
-        n = n ? n : 1;
-        left = COLS - getcurx(stdscr);
-        if (getcury(stdscr) != row)
-            break; /* the last column was filled */
-    }
-}
-
-__attribute__((format(printf, 3, 4))) static void put(int row, int col, const char *fmt, ...)
-{
-    char text[1024];
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    put_text(row, col, text);
-}
-
-static void bar(int row, int col, double part, double whole, int width, enum color c)
-{
-    int full = mfs_top_cells(part, whole, width);
-
-    color(c, true);
-    for (int i = 0; i < full; i++)
-        put_text(row, col + i, utf8 ? "█" : "#");
-    color(c, false);
-    for (int i = full; i < width; i++)
-        put_text(row, col + i, utf8 ? "·" : ".");
-}
-
-static enum color of_state(const char *state)
+static enum mfs_paint of_state(const char *state)
 {
     if (!strcmp(state, "up") || !strcmp(state, "running"))
-        return GOOD;
-    return strcmp(state, "lost") != 0 && strcmp(state, "degraded") != 0 ? WARN : BAD;
+        return MFS_PAINT_GOOD;
+    return strcmp(state, "lost") != 0 && strcmp(state, "degraded") != 0 ? MFS_PAINT_WARN
+                                                                        : MFS_PAINT_BAD;
 }
 
-static enum color of_use(double part, double whole)
+static enum mfs_paint of_use(double part, double whole)
 {
     double use = whole > 0 ? part / whole : 0;
 
-    return use < 0.8 ? GOOD : use < 0.95 ? WARN : BAD;
+    return use < 0.8 ? MFS_PAINT_GOOD : use < 0.95 ? MFS_PAINT_WARN : MFS_PAINT_BAD;
 }
 
 /* ---- the main page --------------------------------------------------------------------------- */
@@ -200,23 +50,25 @@ static void draw_head(const struct mfs_top_sample *s, const struct mfs_top_view 
         capacity += st->node[i].memory_capacity;
     }
     attron(A_BOLD);
-    put(0, 0, "%s", st->name);
+    mfs_paint_put(0, 0, "%s", st->name);
     attroff(A_BOLD);
-    color(of_state(st->state), true);
-    put(0, (int)strlen(st->name) + 1, "%s", st->state);
-    color(of_state(st->state), false);
-    put(0, (int)(strlen(st->name) + strlen(st->state)) + 3, "%s, %s, epoch %llu",
-        MFS_TEXT_COUNT(st->nnodes, "node"), MFS_TEXT_COUNT(st->partitions, "partition"),
-        (unsigned long long)st->epoch);
-    put(0, COLS - 9, " %s", clock);
-    put(1, 0, "memory");
-    bar(1, 7, (double)used, (double)capacity, width, of_use((double)used, (double)capacity));
-    put(1, 8 + width, "%s of %s (%.1f%%)  by %s%s", MFS_TEXT_BYTES(used), MFS_TEXT_BYTES(capacity),
-        100 * st->utilization, mfs_top_order_names[v->order], v->paused ? "  PAUSED" : "");
+    mfs_paint_color(of_state(st->state), true);
+    mfs_paint_put(0, (int)strlen(st->name) + 1, "%s", st->state);
+    mfs_paint_color(of_state(st->state), false);
+    mfs_paint_put(0, (int)(strlen(st->name) + strlen(st->state)) + 3, "%s, %s, epoch %llu",
+                  MFS_TEXT_COUNT(st->nnodes, "node"), MFS_TEXT_COUNT(st->partitions, "partition"),
+                  (unsigned long long)st->epoch);
+    mfs_paint_put(0, COLS - 9, " %s", clock);
+    mfs_paint_put(1, 0, "memory");
+    mfs_paint_bar(1, 7, (double)used, (double)capacity, width,
+                  of_use((double)used, (double)capacity));
+    mfs_paint_put(1, 8 + width, "%s of %s (%.1f%%)  by %s%s", MFS_TEXT_BYTES(used),
+                  MFS_TEXT_BYTES(capacity), 100 * st->utilization, mfs_top_order_names[v->order],
+                  v->paused ? "  PAUSED" : "");
     if (v->notice[0]) {
-        color(BAD, true);
-        put(2, 0, "%s", v->notice);
-        color(BAD, false);
+        mfs_paint_color(MFS_PAINT_BAD, true);
+        mfs_paint_put(2, 0, "%s", v->notice);
+        mfs_paint_color(MFS_PAINT_BAD, false);
     }
 }
 
@@ -253,11 +105,11 @@ static void draw_titles(int row, const struct layout *c)
 {
     attron(A_REVERSE);
     for (int i = 0; i < COLS; i++)
-        put_text(row, i, " ");
-    put(row, 0, "%-10s%-9s%5s", "NODE", "STATE", "PARTS");
-    put(row, c->memory, "MEMORY");
-    put(row, c->in, "IN/s");
-    put(row, c->out, "OUT/s");
+        mfs_paint_text(row, i, " ");
+    mfs_paint_put(row, 0, "%-10s%-9s%5s", "NODE", "STATE", "PARTS");
+    mfs_paint_put(row, c->memory, "MEMORY");
+    mfs_paint_put(row, c->in, "IN/s");
+    mfs_paint_put(row, c->out, "OUT/s");
     attroff(A_REVERSE);
 }
 
@@ -269,18 +121,18 @@ static void draw_node(int row, const struct mfs_status *s, const struct mfs_stat
 
     if (selected)
         attron(A_BOLD);
-    put(row, 0, "%c%-9.9s", selected ? '>' : ' ', n->name);
-    color(of_state(n->state), true);
-    put(row, 10, "%-9.8s", n->state);
-    color(of_state(n->state), false);
-    put(row, 19, "%5u", n->partitions);
-    bar(row, c->memory, used, whole, c->memory_bar, of_use(used, whole));
-    put(row, c->memory + c->memory_bar + 1, "%3.0f%% %9s", whole > 0 ? 100 * used / whole : 0.0,
-        MFS_TEXT_BYTES(n->memory_used));
-    bar(row, c->in, n->bandwidth_in, scale, c->link_bar, DIM);
-    put(row, c->in + c->link_bar + 1, "%9s", MFS_TEXT_BYTES((uint64_t)n->bandwidth_in));
-    bar(row, c->out, n->bandwidth_out, scale, c->link_bar, DIM);
-    put(row, c->out + c->link_bar + 1, "%9s", MFS_TEXT_BYTES((uint64_t)n->bandwidth_out));
+    mfs_paint_put(row, 0, "%c%-9.9s", selected ? '>' : ' ', n->name);
+    mfs_paint_color(of_state(n->state), true);
+    mfs_paint_put(row, 10, "%-9.8s", n->state);
+    mfs_paint_color(of_state(n->state), false);
+    mfs_paint_put(row, 19, "%5u", n->partitions);
+    mfs_paint_bar(row, c->memory, used, whole, c->memory_bar, of_use(used, whole));
+    mfs_paint_put(row, c->memory + c->memory_bar + 1, "%3.0f%% %9s",
+                  whole > 0 ? 100 * used / whole : 0.0, MFS_TEXT_BYTES(n->memory_used));
+    mfs_paint_bar(row, c->in, n->bandwidth_in, scale, c->link_bar, MFS_PAINT_DIM);
+    mfs_paint_put(row, c->in + c->link_bar + 1, "%9s", MFS_TEXT_BYTES((uint64_t)n->bandwidth_in));
+    mfs_paint_bar(row, c->out, n->bandwidth_out, scale, c->link_bar, MFS_PAINT_DIM);
+    mfs_paint_put(row, c->out + c->link_bar + 1, "%9s", MFS_TEXT_BYTES((uint64_t)n->bandwidth_out));
     if (selected)
         attroff(A_BOLD);
 }
@@ -341,18 +193,19 @@ static int draw_mounts(int row, int rows, const struct mfs_top_sample *s,
     mfs_top_sort_mounts(s, v->order, order);
     attron(A_REVERSE);
     for (int i = 0; i < COLS; i++)
-        put_text(row, i, " ");
-    put(row, 0, "MOUNT");
-    put(row++, at, "%-9s%7s%7s%10s%10s%8s%8s", "NODE", "OPS/s", "ERR/s", "READ/s", "WRITE/s", "P50",
-        "P99");
+        mfs_paint_text(row, i, " ");
+    mfs_paint_put(row, 0, "MOUNT");
+    mfs_paint_put(row++, at, "%-9s%7s%7s%10s%10s%8s%8s", "NODE", "OPS/s", "ERR/s", "READ/s",
+                  "WRITE/s", "P50", "P99");
     attroff(A_REVERSE);
     for (uint32_t i = 0; i < s->nmounts && --rows > 0; i++, row++) {
         const struct mfs_top_mount *m = &s->mount[order[i]];
 
-        put(row, 0, " %-.*s", at - 2, m->path);
-        put(row, at, "%-9.9s%7.0f%7.0f%10s%10s%8s%8s", m->node, m->operations_rate, m->errors_rate,
-            MFS_TEXT_BYTES((uint64_t)m->read_rate), MFS_TEXT_BYTES((uint64_t)m->written_rate),
-            mfs_top_duration(m->p50, p50), mfs_top_duration(m->p99, p99));
+        mfs_paint_put(row, 0, " %-.*s", at - 2, m->path);
+        mfs_paint_put(row, at, "%-9.9s%7.0f%7.0f%10s%10s%8s%8s", m->node, m->operations_rate,
+                      m->errors_rate, MFS_TEXT_BYTES((uint64_t)m->read_rate),
+                      MFS_TEXT_BYTES((uint64_t)m->written_rate), mfs_top_duration(m->p50, p50),
+                      mfs_top_duration(m->p99, p99));
     }
     free(order);
     return row;
@@ -365,20 +218,21 @@ static int draw_moves(int row, int rows, const struct mfs_top_sample *s)
     if (!s->nmoves || rows < 2)
         return row;
     attron(A_BOLD);
-    put(row++, 0, "%s on the way", MFS_TEXT_COUNT(s->nmoves, "partition"));
+    mfs_paint_put(row++, 0, "%s on the way", MFS_TEXT_COUNT(s->nmoves, "partition"));
     attroff(A_BOLD);
     for (uint32_t i = 0; i < s->nmoves && --rows > 0; i++, row++) {
         const struct mfs_top_move *m = &s->move[i];
 
-        put(row, 0, " %-5u %s -> %s", m->partition, m->from, m->to);
-        put(row, 30, "%-8.8s", m->step);
-        bar(row, 39, (double)m->bytes, (double)m->bytes_total, 10, GOOD);
-        put(row, 50, "%s of %s", MFS_TEXT_BYTES(m->bytes), MFS_TEXT_BYTES(m->bytes_total));
+        mfs_paint_put(row, 0, " %-5u %s -> %s", m->partition, m->from, m->to);
+        mfs_paint_put(row, 30, "%-8.8s", m->step);
+        mfs_paint_bar(row, 39, (double)m->bytes, (double)m->bytes_total, 10, MFS_PAINT_GOOD);
+        mfs_paint_put(row, 50, "%s of %s", MFS_TEXT_BYTES(m->bytes),
+                      MFS_TEXT_BYTES(m->bytes_total));
         if (m->rate > 0 && COLS > 90)
-            put(row, 74, "%s/s, %s left", MFS_TEXT_BYTES((uint64_t)m->rate),
-                mfs_top_left(m->left_seconds, left));
+            mfs_paint_put(row, 74, "%s/s, %s left", MFS_TEXT_BYTES((uint64_t)m->rate),
+                          mfs_top_left(m->left_seconds, left));
         else if (m->rate > 0)
-            put(row, 73, "%s", mfs_top_left(m->left_seconds, left));
+            mfs_paint_put(row, 73, "%s", mfs_top_left(m->left_seconds, left));
     }
     return row;
 }
@@ -392,14 +246,14 @@ static void draw_events(int row, const struct mfs_top_sample *s)
     if (rows < 1 || !s->nevents)
         return;
     attron(A_BOLD);
-    put(row++, 0, "events");
+    mfs_paint_put(row++, 0, "events");
     attroff(A_BOLD);
     first = s->nevents > (uint32_t)rows ? s->nevents - (uint32_t)rows : 0;
     for (uint32_t i = first; i < s->nevents; i++) {
         const struct mfs_event *e = &s->event[i];
 
-        put(row++, 0, " %.8s %-8s %-16s %s", strlen(e->time) > 19 ? e->time + 11 : e->time, e->who,
-            e->what, e->text);
+        mfs_paint_put(row++, 0, " %.8s %-8s %-16s %s",
+                      strlen(e->time) > 19 ? e->time + 11 : e->time, e->who, e->what, e->text);
     }
 }
 
@@ -442,7 +296,7 @@ static void put_lines(int row, const char *text, size_t len)
         stop = memchr(text, '\n', (size_t)(end - text));
         if (!stop)
             return;
-        put(row++, 0, "%.*s", (int)(stop - text), text);
+        mfs_paint_put(row++, 0, "%.*s", (int)(stop - text), text);
     }
 }
 
@@ -493,22 +347,23 @@ void mfs_top_screen_draw(const struct mfs_top_sample *s, struct mfs_top_view *v)
 {
     erase();
     if (COLS < LEAST_COLS || LINES < LEAST_ROWS) {
-        put(0, 0, "too small");
+        mfs_paint_put(0, 0, "too small");
     } else if (v->page == MFS_TOP_PAGE_HELP) {
         put_lines(0, help, sizeof help - 1);
     } else if (!s->when) {
-        put(0, 0, "%s", v->notice[0] ? v->notice : "waiting for cm");
+        mfs_paint_put(0, 0, "%s", v->notice[0] ? v->notice : "waiting for cm");
     } else if (v->page == MFS_TOP_PAGE_NODE) {
         draw_details(s, v);
     } else {
         draw_main(s, v);
     }
     if (LINES > 1) {
-        color(DIM, true);
-        put(LINES - 1, 0,
-            v->page == MFS_TOP_PAGE_MAIN ? "q quit  h help  s sort  p pause  Enter details"
-                                         : "Esc back  q quit");
-        color(DIM, false);
+        mfs_paint_color(MFS_PAINT_DIM, true);
+        mfs_paint_put(LINES - 1, 0,
+                      v->page == MFS_TOP_PAGE_MAIN
+                          ? "q quit  h help  s sort  p pause  Enter details"
+                          : "Esc back  q quit");
+        mfs_paint_color(MFS_PAINT_DIM, false);
     }
     refresh();
 }
