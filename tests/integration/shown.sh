@@ -48,9 +48,16 @@ expect_fail 2 cm_ describe
 say "list"
 mkdir -m 700 /run/memefs/old /run/memefs/-odd
 echo x >/run/memefs/old/secret
-before=$(cd /run/memefs && find . -printf '%p %T@ %C@ %s\n' | grep -vE 'node-|cm.log| \./t[^/]* ' | sort)
+# What cm and nodes write of themselves meanwhile is none of list's doing.
+files()
+{
+    find /run/memefs -path '*/node-*' -prune -o ! -name '*.log' ! -name 'cm.json*' ! -name 'events.jsonl*' ! -name 'history*' \
+        ! -path "$STATE" -printf '%p %T@ %C@ %s\n' | sort
+    find /run/memefs -printf '%p %u %m\n' | grep -vF .new. | sort
+}
+before=$(files)
 cm list >"$T/text"
-equal "$before" "$(cd /run/memefs && find . -printf '%p %T@ %C@ %s\n' | grep -vE 'node-|cm.log| \./t[^/]* ' | sort)" "files"
+equal "$before" "$(files)" "files"
 grep -qE "^$NAME +running +2 +[0-9]+ +1.0 GiB +[0-9]+s +$T/mnt%n +$STATE\$" "$T/text" || fail "$(cat "$T/text")"
 grep -qE "^old +remains " "$T/text" || fail "$(cat "$T/text")"
 ! grep -q odd "$T/text" || fail "what is no deployment's"
@@ -74,11 +81,20 @@ must_happen 10 blocks 2
 kill -KILL "$(cut -d' ' -f1 "$STATE/cm.pid")"
 must_happen 10 grep -qE "^[0-9:]{8}  $NAME: the cm of deployment $NAME does not run" "$T/watched"
 state_is no-cm || fail "$(cm list)"
+# One whose nodes can't be seen from here may live; one whose nodes would be here does not.
+for provider in ssh local; do
+    mkdir -m 700 "/run/memefs/at-$provider"
+    echo x >"/run/memefs/at-$provider/secret"
+    jq --arg provider "$provider" '.provider = $provider' "$STATE/cm.json" >"/run/memefs/at-$provider/cm.json"
+done
+equal "at-local dead, at-ssh no-cm" "$(cm list --json |
+    jq -r '[.deployments[] | select(.name | startswith("at-")) | "\(.name) \(.state)"] | join(", ")')" "without cms"
+rm -r /run/memefs/at-*
 cm_ start || fail "cm start"
 must_happen 20 grep -qE "^[0-9:]{8}  $NAME: cm was restarted" "$T/watched"
 { timeout 3 cm status --name "$NAME" --json --watch 1 || true; } | head -n 2 | jq -se 'length == 2 and .[1].nodes[1].name == "node-1"' >/dev/null ||
     fail "watched as JSON"
-timeout --signal INT 3 cm status --name "$NAME" --watch >/dev/null && fail "it ends by itself"
+expect_fail 124 timeout --signal INT 3 cm status --name "$NAME" --watch
 deployment_stop
 must_happen 10 gone "$watch"
 equal "$NAME: stopped" "$(tail -n 1 "$T/watched")" "the end"

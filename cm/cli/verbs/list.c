@@ -13,6 +13,7 @@
 #include "cm/cli/render.h"
 #include "cm/cli/verbs.h"
 #include "cm/nodes/cleanup.h"
+#include "cm/provider/traits.h"
 #include "cm/state/state.h"
 
 struct found {
@@ -58,26 +59,37 @@ static uint64_t age_of(const struct mfs_paths *p)
     return now > st.st_mtime ? (uint64_t)(now - st.st_mtime) : 0;
 }
 
+/* Without a cm: "dead" only where it is seen that nothing runs. Nodes that are elsewhere may. */
+static const char *word_of(const struct mfs_paths *p, const struct mfs_cm_state *s)
+{
+    if (mfs_client_daemon(p).pid)
+        return s->phase;
+    if (!mfs_provider_traits(s->provider)->sees_processes || mfs_cleanup_living(p))
+        return "no-cm";
+    return "dead";
+}
+
 static void fill_state(const struct mfs_paths *p, struct found *f)
 {
+    char cm[MFS_ADDRESS_MAX] = "";
     struct mfs_cm_state s;
     struct mfs_err err;
-    const char *word = "remains";
 
-    if (mfs_client_is_elsewhere(p, f->cm)) {
-        word = "node"; /* its cm is elsewhere */
-    } else if (!mfs_cm_state_load(&s, p->state, &err)) {
-        word = mfs_client_daemon(p).pid ? s.phase : mfs_cleanup_living(p) ? "no-cm" : "dead";
+    if (mfs_client_is_elsewhere(p, cm)) {
+        mfs_text_copy(f->state, sizeof f->state,
+                      mfs_cleanup_is_node(p) || !access(p->state, F_OK) ? "node" : "remains");
+        mfs_text_copy(f->cm, sizeof f->cm, cm);
+    } else if (mfs_cm_state_load(&s, p->state, &err)) {
+        mfs_text_copy(f->state, sizeof f->state, "remains");
+    } else {
+        mfs_text_copy(f->state, sizeof f->state, word_of(p, &s));
         mfs_text_copy(f->mount, sizeof f->mount, s.mount);
         mfs_text_copy(f->cm, sizeof f->cm, s.cm);
         f->nodes = s.nnodes;
         f->partitions = s.nparts;
         f->memory = s.memory;
-        mfs_text_copy(f->state, sizeof f->state, word);
         mfs_cm_state_clear(&s);
-        return;
     }
-    mfs_text_copy(f->state, sizeof f->state, word);
 }
 
 /* What others may change tells nothing. */
@@ -162,7 +174,7 @@ const struct mfs_verb mfs_cm_list = {
     .about =
         "Lists the deployments of this machine and user, in the default places of their state\n"
         "directories: running, starting or stopping; no-cm: what runs goes on without a cm, cm\n"
-        "start brings one; dead: nothing of it runs; node: of a deployment whose cm is\n"
-        "elsewhere; remains: only logs or the like.",
+        "start brings one (so also where nodes are elsewhere, whatever runs there); dead: nothing\n"
+        "of it runs; node: of a deployment whose cm is elsewhere; remains: only logs or the like.",
     .options = MFS_OPTIONS(mfs_json_options),
     .run = run};
