@@ -90,16 +90,18 @@ static bool is_in(const char *base, const char *name, char dir[PATH_MAX])
 static void find_places(char places[4][PATH_MAX / 2])
 {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
+    size_t n = 0, len = runtime ? strlen(runtime) : 0;
     char dir[64];
-    size_t n = 0;
 
     memset(places, 0, 4 * sizeof places[0]);
     if (!geteuid()) {
         mfs_text_copy(places[0], sizeof places[0], MFS_STATE_DIR_ROOT);
         return;
     }
+    while (len > 1 && runtime[len - 1] == '/')
+        len--;
     if (runtime && runtime[0] == '/' && is_ours(runtime) &&
-        !mfs_text_format(places[n], sizeof places[n], "%s/memefs", runtime))
+        !mfs_text_format(places[n], sizeof places[n], "%.*s/memefs", (int)len, runtime))
         n++;
     snprintf(dir, sizeof dir, "/run/user/%u", geteuid());
     if (is_ours(dir))
@@ -108,14 +110,15 @@ static void find_places(char places[4][PATH_MAX / 2])
 }
 
 /* Where it is, else in the first place that there is. Programs of one user may have different
- * environments (a session, a batch job), and are to find the same. */
+ * environments (a session, a batch job), and are to find the same: so the last place, which all of
+ * them know, is looked at first. */
 static int choose_default(const char *name, char out[PATH_MAX])
 {
     char places[4][PATH_MAX / 2];
 
     find_places(places);
-    for (size_t i = 0; places[i][0]; i++)
-        if (is_in(places[i], name, out))
+    for (size_t i = sizeof places / sizeof *places; i-- > 0;)
+        if (places[i][0] && is_in(places[i], name, out))
             return 0;
     return mfs_text_format(out, PATH_MAX, "%s/%s", places[0], name);
 }

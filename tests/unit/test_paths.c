@@ -78,24 +78,59 @@ static void without_one_there_is_shared_memory(void **state)
     assert_string_equal(dir, want);
 }
 
-/* Whatever the environment is now. */
-static void what_is_there_is_found(void **state)
+/* What makes a deployment's directory in `base`. */
+static void put_one(const char *base, char there[PATH_MAX])
 {
-    char dir[PATH_MAX], base[PATH_MAX], there[PATH_MAX], secret[PATH_MAX + 8];
+    char secret[PATH_MAX + 8];
 
-    (void)state;
-    if (geteuid() != USER)
-        skip();
-    snprintf(base, sizeof base, "/dev/shm/memefs-%d", USER);
-    snprintf(there, sizeof there, "%.64s/%s", base, name);
+    snprintf(there, PATH_MAX, "%.64s/%s", base, name);
     snprintf(secret, sizeof secret, "%s/secret", there);
     assert_int_equal(mkdir(base, 0700), 0);
     assert_int_equal(mkdir(there, 0700), 0);
     assert_int_equal(mfs_file_write(secret, "x", 1, 0600), 0);
+}
+
+static int count(void *arg, struct mfs_paths *p)
+{
+    *(int *)arg += !strcmp(p->name, name);
+    return 0;
+}
+
+/* Whatever the environment is now: of two, the one that a program without it finds, too. */
+static void what_is_there_is_found(void **state)
+{
+    char dir[PATH_MAX], base[PATH_MAX], there[PATH_MAX], other[PATH_MAX];
+    int n = 0;
+
+    (void)state;
+    if (geteuid() != USER)
+        skip();
+    snprintf(base, sizeof base, "%s/memefs", runtime);
+    put_one(base, other);
     setenv("XDG_RUNTIME_DIR", runtime, 1);
     choose(dir);
+    assert_string_equal(dir, other);
+    snprintf(base, sizeof base, "/dev/shm/memefs-%d", USER);
+    put_one(base, there);
+    choose(dir);
+    assert_int_equal(mfs_paths_each(count, &n), 0);
     mfs_file_remove_tree(base);
     assert_string_equal(dir, there);
+    assert_int_equal(n, 2);
+}
+
+static void a_slash_at_the_end_is_no_part_of_it(void **state)
+{
+    char dir[PATH_MAX], want[PATH_MAX], with[80];
+
+    (void)state;
+    if (geteuid() != USER)
+        skip();
+    snprintf(with, sizeof with, "%s//", runtime);
+    setenv("XDG_RUNTIME_DIR", with, 1);
+    choose(dir);
+    snprintf(want, sizeof want, "%s/memefs/%s", runtime, name);
+    assert_string_equal(dir, want);
 }
 
 int main(void)
@@ -104,6 +139,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_runtime_directory_comes_first, setup, teardown),
         cmocka_unit_test_setup_teardown(without_one_there_is_shared_memory, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_there_is_found, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_slash_at_the_end_is_no_part_of_it, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
