@@ -8,7 +8,7 @@
 #include <time.h>
 
 #define SECOND     INT64_C(1000000) /* in us */
-#define COUNT_MOST 1000000000
+#define COUNT_MOST 100000000 /* days of that many us go into 64 bits, and so does now less them */
 
 /* "10m", "2h ago" */
 static int parse_ago(const char *text, int64_t now, int64_t *when)

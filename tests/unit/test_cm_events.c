@@ -338,6 +338,7 @@ static void times_that_are_said(void **state)
                                         "2026-01-31",
                                         "-10m",
                                         "99999999999999999999d",
+                                        "100000001d",
                                         "2026-01-31T12:00:00",
                                         "2026-01-31T12:00:00.Z",
                                         "2026-02-30T12:00:00Z",
@@ -357,6 +358,8 @@ static void times_that_are_said(void **state)
     assert_int_equal(when, now - INT64_C(7200000000));
     assert_int_equal(mfs_when_parse("90s", now, &when), 0);
     assert_int_equal(when, now - 90000000);
+    assert_int_equal(mfs_when_parse("100000000d", now, &when), 0);
+    assert_true(when == now - INT64_C(86400000000) * 100000000);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
