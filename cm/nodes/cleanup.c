@@ -353,6 +353,13 @@ static int found_node(void *arg, const char *path)
     return 1;
 }
 
+/* Those of clients that were mounted by hand, and what logrotate has put aside. */
+static void remove_other_logs(const struct mfs_paths *p)
+{
+    mfs_walk(p->dir, "mount-*.log", remove_tree, NULL);
+    mfs_walk(p->dir, "*.log.*", remove_tree, NULL);
+}
+
 void mfs_cleanup_moved(const struct mfs_paths *p)
 {
     const char *const own[] = {p->state, p->address, p->pid, p->failure, p->token, p->history};
@@ -365,6 +372,7 @@ void mfs_cleanup_moved(const struct mfs_paths *p)
         return; /* the last one's lm removes the rest */
     for (size_t i = 0; i < sizeof last / sizeof *last; i++)
         unlink(last[i]);
+    remove_other_logs(p);
     rmdir(p->dir);
 }
 
@@ -391,8 +399,10 @@ static int remove_dumps(void *arg, const char *record)
 
 static int remove_but_log(void *arg, const char *path)
 {
+    const char *name = strrchr(path, '/') + 1; /* of a file in a node's directory */
+
     (void)arg;
-    if (!fnmatch("*.log", path, 0) || !fnmatch("*.log.*", path, 0))
+    if (!fnmatch("*.log", name, 0) || !fnmatch("*.log.*", name, 0))
         return 0;
     return mfs_file_remove_tree(path);
 }
@@ -468,11 +478,8 @@ int mfs_cleanup_files(const struct mfs_paths *p, bool keep_logs, struct mfs_err 
     for (size_t i = 0; i < nown; i++)
         if (unlink(own[i]) && errno != ENOENT && !rc)
             rc = -errno;
-    if (!keep_logs) {
-        mfs_walk(p->dir, "mount-*.log", remove_tree,
-                 NULL);                                 /* of clients that were mounted by hand */
-        mfs_walk(p->dir, "*.log.*", remove_tree, NULL); /* what logrotate has put aside */
-    }
+    if (!keep_logs)
+        remove_other_logs(p);
     if (!keep_logs && unlink(p->log) && errno != ENOENT && !rc)
         rc = -errno;
     if (!keep_logs && rmdir(p->dir) && errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST &&

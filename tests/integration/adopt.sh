@@ -176,6 +176,9 @@ done
 must_happen 30 eval "[ \"\$(cm_on tux1 status --json | jq -c '[.nodes[] | del(.copy_behind_ms)]')\" = \"\$(cm_on tux2 status --json | jq -c '[.nodes[] | del(.copy_behind_ms)]')\" ]"
 
 say "stop, from any node"
+for m in tux1 tux2; do
+    on "$m" sh -c "echo x >$OWN/cm.log.1"
+done
 cm_on tux2 stop || fail "cm stop"
 for m in tux1 tux2 tux4; do
     wait_for 20 nothing_on "$m" || fail "left on $m: $(on "$m" ps -eo pid=,args=; on "$m" sh -c "ls -lR $OWN; tail -n 40 $OWN/node-*/lm.log")"

@@ -5,6 +5,9 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 need jq
 
+mkdir "$T/app.log.1" # is no log, and nothing in it is for that
+STATE=$T/app.log.1/s
+
 say "wrong files are refused, with the key and what was meant"
 refused() # TEXT SAYS
 {
