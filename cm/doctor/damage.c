@@ -20,47 +20,67 @@ static bool is_loss(const struct mfs_event *e)
     return !strcmp(e->what, "redis-revived") && !strstr(e->text, " 0 stripes ");
 }
 
-/* Has anything been lost since the deployment began? When that is not known, as the first events
- * are not there any more: it may have. */
-static bool any_loss(const struct mfs_doctor_case *c)
+enum loss { NONE, MAYBE, CERTAIN };
+
+/* Has anything been lost since the deployment began? Maybe, when the first events are not there any
+ * more, or were never here, as cm came from another machine. */
+static enum loss find_loss(const struct mfs_doctor_case *c)
 {
+    enum loss loss = NONE;
     struct mfs_event_reader *r;
     struct mfs_event e;
-    bool any = false, first = true;
+    bool first = true;
     int rc = mfs_event_reader_open(c->paths, &r);
 
     if (rc)
-        return true;
-    while (!any && (rc = mfs_event_reader_next(r, &e)) > 0) {
-        any = is_loss(&e) || (first && strcmp(e.what, MFS_PHASE_STARTING) != 0);
+        return MAYBE;
+    while (loss != CERTAIN && (rc = mfs_event_reader_next(r, &e)) > 0) {
+        if (first && strcmp(e.what, MFS_PHASE_STARTING) != 0)
+            loss = MAYBE;
+        if (is_loss(&e))
+            loss = CERTAIN;
         first = false;
     }
     mfs_event_reader_close(r);
-    return any || rc < 0;
+    return rc < 0 && loss == NONE ? MAYBE : loss;
 }
 
-static void judge(struct mfs_doctor_case *c, int rc, int status, const char *text)
+static void say_uncounted(struct mfs_doctor_case *c, enum loss loss)
+{
+    int seconds = (int)(COUNT_TIME / MFS_SEC);
+
+    if (loss == CERTAIN)
+        mfs_doctor_add(
+            c->d, MFS_DOCTOR_WARN, CHECK,
+            "data were lost, and how many files that left damaged was not found out in %d s",
+            seconds);
+    else
+        mfs_doctor_add(c->d, MFS_DOCTOR_OK, CHECK,
+                       "no loss is known; the first events are gone, and a look for damaged files "
+                       "takes more than %d s",
+                       seconds);
+    mfs_doctor_advise(c->d, "memefs lost%s lists them", c->which);
+}
+
+static void judge(struct mfs_doctor_case *c, enum loss loss, int rc, int status, const char *text)
 {
     unsigned n = 0;
 
     for (const char *at = strchr(text, '\n'); at; at = strchr(at + 1, '\n'))
         n++;
     if (rc || status) {
-        mfs_doctor_add(
-            c->d, MFS_DOCTOR_WARN, CHECK,
-            "data were lost, and how many files that left damaged was not found out in %d s",
-            (int)(COUNT_TIME / MFS_SEC));
-        mfs_doctor_advise(c->d, "memefs lost%s lists them", c->which);
+        say_uncounted(c, loss);
     } else if (n) {
         mfs_doctor_add(c->d, MFS_DOCTOR_WARN, CHECK, "%u; what they have lost gives EIO", n);
         mfs_doctor_advise(c->d, "memefs lost%s lists them: make them anew, or remove them",
                           c->which);
     } else {
-        mfs_doctor_add(c->d, MFS_DOCTOR_OK, CHECK, "none any more");
+        mfs_doctor_add(c->d, MFS_DOCTOR_OK, CHECK, "%s",
+                       loss == CERTAIN ? "none any more" : "none");
     }
 }
 
-static void count(struct mfs_doctor_case *c)
+static void count(struct mfs_doctor_case *c, enum loss loss)
 {
     char dir[] = "/tmp/memefs-doctor-XXXXXX", program[PATH_MAX], log[PATH_MAX];
     const char *const argv[] = {program,       "lost",        "--name", c->paths->name,
@@ -76,17 +96,20 @@ static void count(struct mfs_doctor_case *c)
         rc = mfs_text_format(log, sizeof log, "%s/lost", dir);
     if (!rc)
         rc = mfs_doctor_run(argv, log, NULL, COUNT_TIME, &out, &status);
-    judge(c, rc, status, rc ? "" : mfs_buf_data(&out));
+    judge(c, loss, rc, status, rc ? "" : mfs_buf_data(&out));
     mfs_buf_fini(&out);
     mfs_file_remove_tree(dir);
 }
 
 void mfs_doctor_damage(struct mfs_doctor_case *c)
 {
+    enum loss loss;
+
     if (c->parts_bad || !c->answered)
         return; /* it would not answer; others have said why */
-    if (any_loss(c))
-        count(c);
+    loss = find_loss(c);
+    if (loss != NONE)
+        count(c, loss);
     else
         mfs_doctor_add(c->d, MFS_DOCTOR_OK, CHECK, "none: no data were lost");
 }
