@@ -69,9 +69,9 @@ static void on_hangup(void *arg, int signo)
 
     (void)arg;
     (void)signo;
-    if (rc)
+    if (rc < 0)
         mfs_warn("daemon", "the log goes on as it was: %s", strerror(-rc));
-    else
+    else if (!rc)
         mfs_info("daemon", "log opened anew");
 }
 

@@ -175,9 +175,9 @@ static void hangup(void *arg, int signo)
 
     (void)arg;
     (void)signo;
-    if (rc)
+    if (rc < 0)
         mfs_warn(AREA, "the log goes on as it was: %s", strerror(-rc));
-    else
+    else if (!rc)
         mfs_info(AREA, "log opened anew");
 }
 

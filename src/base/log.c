@@ -71,7 +71,7 @@ int mfs_log_reopen(void)
     int fd, rc = 0;
 
     if (!log_path[0])
-        return 0;
+        return 1;
     fd = open_file(log_path);
     if (fd < 0)
         return fd;
@@ -126,8 +126,10 @@ static void put_entry(const struct mfs_log_entry *e)
 {
     char line[MFS_LOG_LINE_MAX];
 
-    if (!atomic_load(&journal) || mfs_log_journal_send(e))
+    if (!atomic_load(&journal))
         put(line, atomic_load(&as_json) ? mfs_log_line_json(e, line) : mfs_log_line_text(e, line));
+    else if (mfs_log_journal_send(e))
+        mfs_log_journal_stream(atomic_load(&log_fd), e);
 }
 
 void mfs_log_write_at(enum mfs_log_level level, const char *area, const char *file, int line,

@@ -14,7 +14,8 @@ enum mfs_log_level { MFS_LOG_ERROR, MFS_LOG_WARN, MFS_LOG_INFO, MFS_LOG_DEBUG };
  * must outlive the log. Returns 0 or a negative errno, leaving the log where it was. */
 int mfs_log_open(const char *program, const char *path, enum mfs_log_level level);
 
-/* Reopens the file, for log rotation. Async-signal-unsafe: call it from a loop, not a handler. */
+/* Reopens the file, for log rotation. 0, 1: there is none, or a negative errno.
+ * Async-signal-unsafe: call it from a loop, not a handler. */
 int mfs_log_reopen(void);
 
 void mfs_log_set_level(enum mfs_log_level level);

@@ -41,6 +41,17 @@ static int socket_of_ours(void)
     return none;
 }
 
+int mfs_log_journal_stream(int fd, const struct mfs_log_entry *e)
+{
+    char line[MFS_LOG_LINE_MAX];
+    size_t len = mfs_log_line_stream(e, line);
+    ssize_t n = send(fd, line, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+    if (n < 0 && errno == ENOTSOCK)
+        n = write(fd, line, len);
+    return n < 0 ? -errno : 0;
+}
+
 int mfs_log_journal_send(const struct mfs_log_entry *e)
 {
     static const struct sockaddr_un to = {.sun_family = AF_UNIX, .sun_path = JOURNAL};

@@ -12,4 +12,9 @@ bool mfs_log_journal_is(int fd);
 /* One datagram. Any thread. 0 or a negative errno: then nothing is written. Does not block. */
 int mfs_log_journal_send(const struct mfs_log_entry *e);
 
+/* A line to the descriptor that is the journal's, for what can't be sent as a datagram: only the
+ * priority goes along. Any thread. 0 or a negative errno. Does not block, as a journald that stands
+ * still is not to stop its services: the line is lost then. */
+int mfs_log_journal_stream(int fd, const struct mfs_log_entry *e);
+
 #endif

@@ -58,18 +58,31 @@ static void put_time(struct line *l, const struct timespec *when)
     put_format(l, "%s.%06ldZ", text, when->tv_nsec / 1000);
 }
 
+static size_t put_text(struct line *l, const struct mfs_log_entry *e)
+{
+    put_time(l, &e->when);
+    put_format(l, " %s %s[%d] [%s] %s: %s", level_names[e->level], e->program, e->pid, e->thread,
+               e->area, e->message);
+    for (size_t i = 0; i < l->n; i++)
+        if (l->at[i] == '\n')
+            l->at[i] = ' ';
+    l->at[l->n++] = '\n';
+    return l->n;
+}
+
 size_t mfs_log_line_text(const struct mfs_log_entry *e, char *out)
 {
     struct line l = {out, 0, MFS_LOG_LINE_MAX - 1};
 
-    put_time(&l, &e->when);
-    put_format(&l, " %s %s[%d] [%s] %s: %s", level_names[e->level], e->program, e->pid, e->thread,
-               e->area, e->message);
-    for (size_t i = 0; i < l.n; i++)
-        if (out[i] == '\n')
-            out[i] = ' ';
-    out[l.n++] = '\n';
-    return l.n;
+    return put_text(&l, e);
+}
+
+size_t mfs_log_line_stream(const struct mfs_log_entry *e, char *out)
+{
+    struct line l = {out, 0, MFS_LOG_LINE_MAX - 1};
+
+    put_format(&l, "<%d>", priorities[e->level]);
+    return put_text(&l, e);
 }
 
 /* One character of a JSON string; `used`: bytes of the text that it is. */

@@ -25,6 +25,9 @@ const char *mfs_log_level_name(enum mfs_log_level level);
 size_t mfs_log_line_text(const struct mfs_log_entry *e, char *out);
 size_t mfs_log_line_json(const struct mfs_log_entry *e, char *out);
 
+/* As text, behind its priority as a stream to journald has it: "<4>…" (sd-daemon(3)). */
+size_t mfs_log_line_stream(const struct mfs_log_entry *e, char *out);
+
 /* Fields of journald's native protocol (systemd.io/JOURNAL_NATIVE_PROTOCOL) into
  * out[MFS_LOG_LINE_MAX]. Their length. */
 size_t mfs_log_line_journal(const struct mfs_log_entry *e, char *out);

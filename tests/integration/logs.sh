@@ -33,7 +33,7 @@ for i in 0 1 2; do
     must_happen 10 grep -q "log opened anew" "${logs[i]}"
     kill -USR1 "$(cut -d' ' -f1 "${pids[i]}")" # has it log its figures
     must_happen 10 grep -q '"area":"stats"' "${logs[i]}"
-    ! grep -q "opened anew" "$T/moved" || fail "the old ${logs[i]} goes on"
+    ! grep -q '"area":"stats"' "$T/moved" || fail "the old ${logs[i]} goes on"
 done
 
 say "logrotate"
@@ -92,6 +92,10 @@ must_happen 20 has_entry '.SYSLOG_IDENTIFIER == "cm" and .PRIORITY == "6" and .M
 ! grep "Z info cm" "$T/stderr" || fail "it is in stderr, too"
 ! has_entry '.SYSLOG_IDENTIFIER == "lm"' || fail "lm has a file, and writes to the journal"
 cm=$(cut -d' ' -f1 "$STATE/cm.pid")
+kill -HUP "$cm"
+kill -USR1 "$cm"
+must_happen 10 has_entry '.MEMEFS_AREA == "stats"'
+! has_entry '.MESSAGE | test("opened anew")' || fail "without a file one is opened anew"
 kill -TERM "$cm"
 must_happen 20 gone "$cm"
 pkill -P $$ python3

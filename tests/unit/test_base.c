@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@
 #include "base/file.h"
 #include "base/inet.h"
 #include "base/log.h"
+#include "base/log_journal.h"
 #include "base/log_line.h"
 #include "host/proc.h"
 #include "base/threads/thread.h"
@@ -223,6 +225,31 @@ static void log_for_the_journal(void **state)
     (void)state;
     assert_int_equal(mfs_log_line_journal(&e, out), sizeof want - 1);
     assert_memory_equal(out, want, sizeof want - 1);
+}
+
+/* A journald that reads no more costs lines, and no time. */
+static void log_to_a_journal_that_stands_still(void **state)
+{
+    const struct mfs_log_entry e = {.level = MFS_LOG_WARN,
+                                    .program = "lm",
+                                    .thread = "loop",
+                                    .area = "redis",
+                                    .message = "two\nlines"};
+    char line[256] = "";
+    int fds[2], rc = 0;
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    alarm(20);
+    for (int i = 0; i < 1000000 && !rc; i++)
+        rc = mfs_log_journal_stream(fds[0], &e);
+    alarm(0);
+    assert_int_equal(rc, -EAGAIN);
+    assert_true(read(fds[1], line, sizeof line - 1) > 0);
+    assert_int_equal(strncmp(line, "<4>1970-01-01T", 14), 0);
+    assert_non_null(strstr(line, " warn lm[0] [loop] redis: two lines\n<4>"));
+    close(fds[0]);
+    close(fds[1]);
 }
 
 /* The file's size is limited, which cuts a line as a full disk does. */
@@ -590,6 +617,7 @@ int main(void)
         cmocka_unit_test(log_lines),
         cmocka_unit_test(log_as_json),
         cmocka_unit_test(log_for_the_journal),
+        cmocka_unit_test(log_to_a_journal_that_stands_still),
         cmocka_unit_test(log_on_a_full_disk),
         cmocka_unit_test(log_with_half_a_line),
         cmocka_unit_test(errors),

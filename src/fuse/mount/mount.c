@@ -357,6 +357,8 @@ int mfs_mount_run(const struct mfs_mount_config *config, struct mfs_err *err)
     bool logged, /* else the log is stderr, where the caller will say it */
         covers;
 
+    if (config->log)
+        mfs_signals_block_hangup();
     mfs_proc_raise_files(); /* there may be a connection to each partition */
     keep_within(config->options.memory);
     mfs_capacity_divide(config->options.memory, config->options.workers, &m.shares);

@@ -29,6 +29,15 @@ static void fill(sigset_t *set)
     sigaddset(set, SIGUSR1);
 }
 
+void mfs_signals_block_hangup(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
 void mfs_signals_block(void)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN};

@@ -17,6 +17,9 @@ struct mfs_signals {
     atomic_bool stop; /* requests are no longer served */
 };
 
+/* Until mfs_signals_start SIGHUP waits: logrotate may send it to a process with a
+ * pid file and a log. */
+void mfs_signals_block_hangup(void);
 void mfs_signals_block(void); /* before any thread is started */
 int mfs_signals_start(struct mfs_signals *s, struct mfs_fuse *m,
                       int channel); /* after its workers are made */
