@@ -148,7 +148,7 @@ int mfs_history_ring_json(const struct mfs_history_ring *r, uint32_t length,
 
     if (r->last < 0)
         return mfs_buf_printf(out, "{\"step\":%u,\"first\":0}", length);
-    from = from < 0 ? 0 : from / length * length;
+    from = from < 0 ? 0 : (from + length - 1) / length * length;
     rc = mfs_buf_printf(out, "{\"step\":%u,\"first\":%lld", length, (long long)from);
     for (uint32_t f = 0; f < r->fields && !rc; f++) {
         if (!names[f])

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "cm/life/ui.h"
 #include "cm/nodes/mounts.h"
 #include "cm/state/events.h"
 #include "http/httpd.h"
@@ -59,14 +60,27 @@ static int make_targets(void *arg, bool other, struct mfs_httpd_answer *a)
     return rc ? rc : mfs_buf_printf(&a->out, "]\n");
 }
 
-static const struct mfs_httpd_page pages[] = {{"/metrics", MFS_EXPOSITION_OPEN, make_metrics},
-                                              {"/targets", NULL, make_targets},
-                                              {NULL, NULL, NULL}};
+#define FIGURES                                                                                    \
+    {.path = "/metrics", .alternative = MFS_EXPOSITION_OPEN, .make = make_metrics},                \
+    {                                                                                              \
+        .path = "/targets", .make = make_targets                                                   \
+    }
+#define UI                                                                                         \
+    {.path = "/ui", .make = mfs_ui_page, .entrance = true},                                        \
+        {.path = "/ui/page.css", .make = mfs_ui_style},                                            \
+        {.path = "/ui/page.js", .make = mfs_ui_script},                                            \
+        {.path = "/ui/history.json", .make = mfs_ui_past},                                         \
+    {                                                                                              \
+        .path = "/ui/stream", .make = mfs_ui_now, .stream = "text/event-stream"                    \
+    }
+
+static const struct mfs_httpd_page figures[] = {FIGURES, {0}}, ui[] = {UI, {0}},
+                                   both[] = {FIGURES, UI, {0}};
 
 /* The same port at the address at which cm itself listens. */
-static int own_address(const struct mfs_cm *cm, char out[MFS_ADDRESS_MAX])
+static int own_address(const struct mfs_cm *cm, const char *address, char out[MFS_ADDRESS_MAX])
 {
-    const char *host_end = strrchr(cm->address, ':'), *port = strrchr(cm->state.metrics, ':');
+    const char *host_end = strrchr(cm->address, ':'), *port = strrchr(address, ':');
 
     if (!host_end || !port)
         return -EINVAL;
@@ -74,19 +88,50 @@ static int own_address(const struct mfs_cm *cm, char out[MFS_ADDRESS_MAX])
                            cm->address, port);
 }
 
-static int listen_at(struct mfs_cm *cm, const char *token, struct mfs_err *err)
+static struct mfs_httpd *listen_at(struct mfs_cm *cm, const char *address, const char *token,
+                                   const struct mfs_httpd_page *pages, struct mfs_err *err)
 {
+    struct mfs_httpd *h = mfs_httpd_create(cm->loop, address, token, pages, cm, err);
     char elsewhere[MFS_ADDRESS_MAX];
 
-    cm->http = mfs_httpd_create(cm->loop, cm->state.metrics, token, pages, cm, err);
-    if (!cm->http && err->code == -EADDRNOTAVAIL && cm->state.term && !own_address(cm, elsewhere))
-        cm->http = mfs_httpd_create(cm->loop, elsewhere, token, pages, cm, err);
-    return cm->http ? 0 : err->code;
+    if (!h && err->code == -EADDRNOTAVAIL && cm->state.term && !own_address(cm, address, elsewhere))
+        h = mfs_httpd_create(cm->loop, elsewhere, token, pages, cm, err);
+    return h;
+}
+
+static void tell_address(const struct mfs_httpd *h, const char *what, const char *path)
+{
+    char address[MFS_ADDRESS_MAX];
+
+    mfs_httpd_address(h, address, sizeof address);
+    mfs_info(AREA, "%s served at http://%s%s", what, address, path);
+}
+
+/* One server for both where they have one address. A second try finds what the first has begun. */
+static int listen_all(struct mfs_cm *cm, const char *token, struct mfs_err *err)
+{
+    const char *metrics = cm->state.metrics, *page = cm->state.ui;
+    bool one = page[0] && !strcmp(metrics, page);
+
+    if (metrics[0] && !cm->http) {
+        cm->http = listen_at(cm, metrics, token, one ? both : figures, err);
+        if (!cm->http)
+            return err->code;
+        tell_address(cm->http, "figures are", "/metrics");
+    }
+    if (page[0] && !one && !cm->ui) {
+        cm->ui = listen_at(cm, page, token, ui, err);
+        if (!cm->ui)
+            return err->code;
+    }
+    if (page[0])
+        tell_address(one ? cm->http : cm->ui, "the page is", "/ui");
+    return 0;
 }
 
 static int begin(struct mfs_cm *cm, struct mfs_err *err)
 {
-    char line[MFS_HTTPD_TOKEN_TEXT + 1], token[MFS_HTTPD_TOKEN_TEXT], address[MFS_ADDRESS_MAX];
+    char line[MFS_HTTPD_TOKEN_TEXT + 1], token[MFS_HTTPD_TOKEN_TEXT];
     int rc = mfs_httpd_token(&cm->secret, token), n = snprintf(line, sizeof line, "%s\n", token);
 
     if (!rc)
@@ -94,15 +139,12 @@ static int begin(struct mfs_cm *cm, struct mfs_err *err)
     explicit_bzero(line, sizeof line);
     if (rc)
         mfs_err_set(err, rc, "%s: %s", cm->paths->token, strerror(-rc));
-    else if (cm->state.metrics[0])
-        rc = listen_at(cm, token, err);
+    else
+        rc = listen_all(cm, token, err);
     explicit_bzero(token, sizeof token);
-    if (rc || !cm->http)
-        return rc;
-    mfs_httpd_address(cm->http, address, sizeof address);
-    mfs_info(AREA, "figures are served at http://%s/metrics", address);
-    mfs_mounts_always(cm);
-    return 0;
+    if (!rc && (cm->http || cm->ui))
+        mfs_mounts_always(cm);
+    return rc;
 }
 
 static void try_again(void *arg)
@@ -120,8 +162,10 @@ int mfs_serve_begin(struct mfs_cm *cm, struct mfs_err *err)
 {
     int rc;
 
-    if (!cm->state.metrics[0] && !cm->state.node_metrics)
+    if (!cm->state.metrics[0] && !cm->state.ui[0] && !cm->state.node_metrics)
         return 0;
+    if (cm->state.ui[0])
+        mfs_event_recall(cm->paths->events);
     rc = begin(cm, err);
     if (!rc || !mfs_cm_in_phase(cm, MFS_PHASE_RUNNING))
         return rc ? mfs_err_prefix(err, "metrics") : 0;
@@ -135,5 +179,6 @@ void mfs_serve_end(struct mfs_cm *cm)
     mfs_timer_cancel(cm->serve);
     cm->serve = NULL;
     mfs_httpd_destroy(cm->http);
-    cm->http = NULL;
+    mfs_httpd_destroy(cm->ui);
+    cm->http = cm->ui = NULL;
 }

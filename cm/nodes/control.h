@@ -159,6 +159,7 @@ struct mfs_cm {
 
     struct mfs_cm_mounts *mounts;   /* mounts.h */
     struct mfs_cm_history *history; /* history/keep.h */
+    struct mfs_httpd *ui;           /* likewise, where the page has an address of its own */
     struct mfs_httpd *http;         /* NULL: no figures are served; life/serve.h */
     struct mfs_timer *serve;        /* it is tried again */
 

@@ -59,6 +59,58 @@ const struct mfs_event_count *mfs_event_counts(unsigned *n)
     return counts;
 }
 
+/* ---- the last ones --------------------------------------------------------------------------- */
+
+#define RECALLED (32L << 10) /* bytes of the file's end */
+
+static struct mfs_event recent[MFS_EVENTS_RECENT];
+static uint64_t nrecent; /* so far: the last of them are there */
+
+static void remember(const struct mfs_event *e)
+{
+    recent[nrecent++ % MFS_EVENTS_RECENT] = *e;
+}
+
+unsigned mfs_event_recent(struct mfs_event out[MFS_EVENTS_RECENT])
+{
+    uint64_t n = nrecent < MFS_EVENTS_RECENT ? nrecent : MFS_EVENTS_RECENT;
+
+    for (uint64_t i = 0; i < n; i++)
+        out[i] = recent[(nrecent - n + i) % MFS_EVENTS_RECENT];
+    return (unsigned)n;
+}
+
+static void recall_lines(const char *text, const char *end, bool whole)
+{
+    const char *stop;
+
+    for (; (stop = memchr(text, '\n', (size_t)(end - text))); text = stop + 1, whole = true) {
+        struct mfs_event e = {0};
+
+        if (whole && !mfs_schema_decode(&mfs_event_schema, text, (size_t)(stop - text), &e, NULL))
+            remember(&e);
+    }
+}
+
+void mfs_event_recall(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    struct mfs_buf b;
+    struct stat st;
+    off_t from;
+
+    if (fd < 0)
+        return;
+    mfs_buf_init(&b);
+    from = !fstat(fd, &st) && st.st_size > RECALLED ? st.st_size - RECALLED : 0;
+    if (lseek(fd, from, SEEK_SET) >= 0 && !mfs_file_read_fd(fd, RECALLED, &b) && mfs_buf_len(&b))
+        recall_lines(mfs_buf_data(&b), mfs_buf_data(&b) + mfs_buf_len(&b), !from);
+    mfs_buf_fini(&b);
+    close(fd);
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
 static int open_file(const char *path, struct stat *st)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0640), rc;
@@ -142,6 +194,7 @@ void mfs_event_add(const char *path, const char *who, const char *what, const ch
     va_end(ap);
     mfs_info("event", "%s: %s: %s", e.who, e.what, e.text);
     count(e.what);
+    remember(&e);
     rc = append(path, &e);
     if (rc)
         mfs_warn("event", "%s: %s", path, strerror(-rc));

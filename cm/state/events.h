@@ -23,6 +23,12 @@ void mfs_event_bound(uint64_t bytes);
 void mfs_event_add(const char *path, const char *who, const char *what, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* The last events, oldest first: since cm began, and before that what the end of the file has
+ * (mfs_event_recall). Their number. The loop's thread. */
+#define MFS_EVENTS_RECENT 40
+unsigned mfs_event_recent(struct mfs_event out[MFS_EVENTS_RECENT]);
+void mfs_event_recall(const char *path);
+
 /* How often each word has come since the program began: at most 128 of them, the others are counted
  * as "other". The loop's thread. */
 struct mfs_event_count {

@@ -477,6 +477,7 @@ static void copy_words(const struct mfs_conf *conf, struct mfs_cm_state *s)
                  {s->first_address, sizeof s->first_address, "first-address"},
                  {s->network, sizeof s->network, "network"},
                  {s->metrics, sizeof s->metrics, "metrics"},
+                 {s->ui, sizeof s->ui, "ui"},
                  {s->interface, sizeof s->interface, "interface"}};
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -485,14 +486,14 @@ static void copy_words(const struct mfs_conf *conf, struct mfs_cm_state *s)
     mfs_text_copy(s->phase, sizeof s->phase, MFS_PHASE_STARTING);
 }
 
-static int check_metrics(const struct mfs_cm_state *s, struct mfs_err *err)
+static int check_address(const char *option, const char *address, struct mfs_err *err)
 {
     struct mfs_address a;
-    int rc = s->metrics[0] ? mfs_address_parse(s->metrics, &a, err) : 0;
+    int rc = address[0] ? mfs_address_parse(address, &a, err) : 0;
 
-    if (!rc && s->metrics[0] && a.sa.ss_family == AF_UNIX)
-        rc = mfs_err_set(err, -EINVAL, "\"%s\" is not an address like 127.0.0.1:9470", s->metrics);
-    return rc ? mfs_err_prefix(err, "metrics") : 0;
+    if (!rc && address[0] && a.sa.ss_family == AF_UNIX)
+        rc = mfs_err_set(err, -EINVAL, "\"%s\" is not an address like 127.0.0.1:9470", address);
+    return rc ? mfs_err_prefix(err, option) : 0;
 }
 
 int mfs_spec_make(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mfs_err *err)
@@ -524,7 +525,9 @@ int mfs_spec_make(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mf
     s->link_rate = mfs_conf_uint(conf, "link-rate");
     s->probe = mfs_conf_flag(conf, "probe");
     s->events_size = mfs_conf_uint(conf, "events-size");
-    rc = check_metrics(s, err);
+    rc = check_address("metrics", s->metrics, err);
+    if (!rc)
+        rc = check_address("ui", s->ui, err);
     if (!rc)
         rc = take_checkpoint(conf, s, err);
     if (!rc)
@@ -557,7 +560,7 @@ static int compare_words(const struct mfs_conf *conf, const struct mfs_cm_state 
                  {"on-end", s->on_end},       {"mount-options", s->mount_options},
                  {"listen", s->listen},       {"network", s->network},
                  {"log-level", s->log_level}, {"log-format", s->log_format},
-                 {"metrics", s->metrics}};
+                 {"metrics", s->metrics},     {"ui", s->ui}};
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (mfs_conf_given(conf, words[i].key) &&

@@ -222,8 +222,8 @@ static int make_metrics(void *arg, bool other, struct mfs_httpd_answer *answer)
     return rc ? rc : e.rc;
 }
 
-static const struct mfs_httpd_page pages[] = {{"/metrics", MFS_EXPOSITION_OPEN, make_metrics},
-                                              {NULL, NULL, NULL}};
+static const struct mfs_httpd_page pages[] = {
+    {.path = "/metrics", .alternative = MFS_EXPOSITION_OPEN, .make = make_metrics}, {0}};
 
 void mfs_agent_serve_begin(struct mfs_agent *a)
 {

@@ -5,16 +5,18 @@
  *
  * Who may read: at a loopback address everybody on this machine, provided that the request names
  * the host by a number or as "localhost" (a web page of elsewhere whose name was made to lead here
- * names it otherwise); at any other address who shows the token ("Authorization: Bearer TOKEN").
+ * names it otherwise); at any other address who shows the token ("Authorization: Bearer TOKEN"). A
+ * browser shows it once, behind the address of a page that is an entrance (?token=), or in the
+ * field that it is shown there, and gets a cookie for what is below that path (HttpOnly,
+ * SameSite=Strict).
  *
  * Bounded: 64 connections, 16 of one address, 16 KiB for the head of a request, no body; 10 s for a
  * request to come whole, and for silence; 60 s for an answer to be taken; 64 MiB of answers that
  * are not taken yet, beyond which more are refused with 503. A page that was made is kept for half
  * a second: however often it is asked for, it is not made more often than that.
  *
- * A page that is not text made at once (events as they happen) would be one more function of
- * struct mfs_httpd_page, which libmicrohttpd asks for the next bytes, and a connection that is
- * suspended while there are none; there is no such page yet.
+ * A page may go on as long as somebody reads: each second its next piece is made once for all of
+ * them, at most 32. Who is slow gets fewer pieces, and who takes nothing for a minute is cut off.
  *
  * All of it belongs to the loop's thread. */
 #ifndef MFS_HTTP_HTTPD_H
@@ -42,6 +44,9 @@ struct mfs_httpd_page {
     const char *alternative;
     /* Makes the page. `other`: as the alternative. 0, or a negative errno: 500 is answered. */
     int (*make)(void *arg, bool other, struct mfs_httpd_answer *a);
+    const char
+        *stream;   /* its Content-Type, where `make` makes the next piece; NULL: a whole page */
+    bool entrance; /* for people: who shows no token is asked for it */
 };
 
 /* The token of a deployment: made of its secret, which it does not tell. 0 or a negative errno. */

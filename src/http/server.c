@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
-#include <microhttpd.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,12 +12,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/crypto/mac.h"
 #include "base/inet.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "http/httpd.h"
+#include "http/httpd_impl.h"
 #include "net/address.h"
 
 #define AREA          "http"
@@ -28,38 +26,14 @@
 #define HEAD_MOST     (16U << 10)
 #define SILENCE       10U            /* s */
 #define REQUEST_TIME  (10 * MFS_SEC) /* until a request has come */
-#define ANSWER_TIME   (60 * MFS_SEC) /* until its answer has gone */
 #define KEPT          (MFS_SEC / 2)
 #define HELD_MOST     (64U << 20)
-#define LOOK          MFS_SEC
-#define PAGES_MOST    8
+/* A page runs what this program serves, shows and asks nothing else, and is in no other's frame. */
+#define POLICY                                                                                     \
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; " \
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
-struct peer {
-    struct MHD_Connection *connection;
-    int64_t until; /* mono: then it is cut off */
-    struct peer *next;
-};
-
-/* A page as it was made, both ways. */
-struct kept {
-    struct MHD_Response *response; /* NULL: none */
-    int64_t made;                  /* mono */
-};
-
-struct mfs_httpd {
-    struct mfs_loop *loop;
-    struct MHD_Daemon *daemon;
-    struct mfs_watch *watch;
-    struct mfs_timer *soon, *look; /* soon: there is more to do at once; look: while one is open */
-    const struct mfs_httpd_page *pages;
-    void *arg;
-    char address[128];
-    char token[MFS_HTTPD_TOKEN_TEXT];
-    bool open_to_all; /* at a loopback address */
-    struct peer *peers;
-    size_t held; /* bytes of answers */
-    struct kept kept[PAGES_MOST][2];
-};
+#define LOOK MFS_SEC
 
 /* The content of an answer, for as long as somebody reads it. */
 struct content {
@@ -86,6 +60,15 @@ static void drop_content(void *arg)
     free(c);
 }
 
+void mfs_httpd_head(struct MHD_Response *r, const char *type)
+{
+    MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    MHD_add_response_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
+    MHD_add_response_header(r, "Referrer-Policy", "no-referrer");
+    MHD_add_response_header(r, "Content-Security-Policy", POLICY);
+}
+
 /* Takes the text over. NULL: no memory. */
 static struct MHD_Response *respond(struct mfs_httpd *h, struct mfs_buf *text, const char *type)
 {
@@ -104,15 +87,13 @@ static struct MHD_Response *respond(struct mfs_httpd *h, struct mfs_buf *text, c
         drop_content(c);
         return NULL;
     }
-    MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-    MHD_add_response_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-    MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
+    mfs_httpd_head(r, type);
     return r;
 }
 
 /* An answer of one line, with one more header (NULL: none). */
-static enum MHD_Result refuse(struct mfs_httpd *h, struct MHD_Connection *c, unsigned status,
-                              const char *header, const char *value, const char *why)
+enum MHD_Result mfs_httpd_refuse(struct mfs_httpd *h, struct MHD_Connection *c, unsigned status,
+                                 const char *header, const char *value, const char *why)
 {
     struct MHD_Response *r;
     enum MHD_Result done;
@@ -130,14 +111,15 @@ static enum MHD_Result refuse(struct mfs_httpd *h, struct MHD_Connection *c, uns
     return done;
 }
 
-static void forget(struct kept *k)
+static void forget(struct mfs_httpd_kept *k)
 {
     if (k->response)
         MHD_destroy_response(k->response);
     k->response = NULL;
 }
 
-static int make(struct mfs_httpd *h, const struct mfs_httpd_page *page, bool other, struct kept *k)
+static int make(struct mfs_httpd *h, const struct mfs_httpd_page *page, bool other,
+                struct mfs_httpd_kept *k)
 {
     struct mfs_httpd_answer a = {.type = "text/plain; charset=utf-8"};
     int rc;
@@ -154,7 +136,7 @@ static int make(struct mfs_httpd *h, const struct mfs_httpd_page *page, bool oth
     return k->response ? 0 : -ENOMEM;
 }
 
-static const char *header(struct MHD_Connection *c, const char *name)
+const char *mfs_httpd_header(struct MHD_Connection *c, const char *name)
 {
     const char *value = MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
 
@@ -164,65 +146,38 @@ static const char *header(struct MHD_Connection *c, const char *name)
 static enum MHD_Result serve(struct mfs_httpd *h, struct MHD_Connection *c,
                              const struct mfs_httpd_page *page)
 {
-    bool other = page->alternative && strcasestr(header(c, "Accept"), page->alternative);
-    struct kept *k = &h->kept[page - h->pages][other];
+    bool other = page->alternative && strcasestr(mfs_httpd_header(c, "Accept"), page->alternative);
+    struct mfs_httpd_kept *k = &h->kept[page - h->pages][other];
     int rc;
 
     if (k->response && mfs_clock_mono() - k->made < KEPT)
         return MHD_queue_response(c, MHD_HTTP_OK, k->response);
     if (h->held > HELD_MOST)
-        return refuse(h, c, MHD_HTTP_SERVICE_UNAVAILABLE, MHD_HTTP_HEADER_RETRY_AFTER, "60",
-                      "too many answers are not taken yet");
+        return mfs_httpd_refuse(h, c, MHD_HTTP_SERVICE_UNAVAILABLE, MHD_HTTP_HEADER_RETRY_AFTER,
+                                "60", "too many answers are not taken yet");
     rc = make(h, page, other, k);
     if (!rc)
         return MHD_queue_response(c, MHD_HTTP_OK, k->response);
     mfs_warn(AREA, "%s: %s", page->path, strerror(-rc));
-    return refuse(h, c, MHD_HTTP_INTERNAL_SERVER_ERROR, NULL, NULL, strerror(-rc));
+    return mfs_httpd_refuse(h, c, MHD_HTTP_INTERNAL_SERVER_ERROR, NULL, NULL, strerror(-rc));
 }
 
-/* ---- who may --------------------------------------------------------------------------------- */
+/* ---- requests ------------------------------------------------------------------------------- */
 
-static bool shows_token(const struct mfs_httpd *h, struct MHD_Connection *c)
+static enum MHD_Result answer(struct mfs_httpd *h, struct MHD_Connection *c,
+                              struct mfs_httpd_peer *from, const char *path)
 {
-    const char *given =
-        MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
+    enum MHD_Result done;
 
-    if (!given || strncasecmp(given, "Bearer ", 7) != 0)
-        return false;
-    given += 7;
-    return mfs_mac_equal(given + strspn(given, " "), h->token);
-}
-
-/* "localhost", or an address, each maybe with a port. */
-static bool names_this_host(const char *host)
-{
-    char name[INET6_ADDRSTRLEN + 1];
-    bool bracket = host[0] == '[';
-    size_t len = strcspn(host + bracket, bracket ? "]" : ":");
-    union mfs_inet a;
-
-    if (!host[0])
-        return true; /* HTTP/1.0 may leave it out; a browser never does */
-    if (mfs_text_format(name, sizeof name, "%.*s", (int)len, host + bracket))
-        return false;
-    return !strcasecmp(name, "localhost") || !mfs_inet_parse(name, 0, &a);
-}
-
-static enum MHD_Result answer(struct mfs_httpd *h, struct MHD_Connection *c, const char *path)
-{
-    if (h->open_to_all && !names_this_host(header(c, MHD_HTTP_HEADER_HOST)))
-        return refuse(h, c, MHD_HTTP_FORBIDDEN, NULL, NULL,
-                      "name this host by its address, or as localhost");
-    if (!h->open_to_all && !shows_token(h, c))
-        return refuse(h, c, MHD_HTTP_UNAUTHORIZED, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
-                      "Bearer realm=\"memefs\"", "the deployment's token is needed");
+    if (!mfs_httpd_may(h, c, path, &done))
+        return done;
     for (const struct mfs_httpd_page *p = h->pages; p->path; p++)
         if (!strcmp(p->path, path))
-            return serve(h, c, p);
-    return refuse(h, c, MHD_HTTP_NOT_FOUND, NULL, NULL, "there is no such page");
+            return p->stream ? mfs_httpd_stream(h, c, from, p) : serve(h, c, p);
+    return mfs_httpd_refuse(h, c, MHD_HTTP_NOT_FOUND, NULL, NULL, "there is no such page");
 }
 
-static struct peer *peer_of(struct MHD_Connection *c)
+static struct mfs_httpd_peer *peer_of(struct MHD_Connection *c)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
@@ -236,7 +191,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
                                   size_t *body_len, void **known)
 {
     struct mfs_httpd *h = arg;
-    struct peer *p = peer_of(c);
+    struct mfs_httpd_peer *p = peer_of(c);
 
     (void)version;
     (void)body;
@@ -244,21 +199,21 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
         return MHD_NO; /* nothing that is served has use for a body: it hangs up */
     if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0) {
         p->until = mfs_clock_mono() + REQUEST_TIME;
-        return refuse(h, c, MHD_HTTP_METHOD_NOT_ALLOWED, MHD_HTTP_HEADER_ALLOW, "GET, HEAD",
-                      "there is nothing but to read");
+        return mfs_httpd_refuse(h, c, MHD_HTTP_METHOD_NOT_ALLOWED, MHD_HTTP_HEADER_ALLOW,
+                                "GET, HEAD", "there is nothing but to read");
     }
     if (!*known) {
         *known = h;
         return MHD_YES;
     }
-    p->until = mfs_clock_mono() + ANSWER_TIME;
-    return answer(h, c, path);
+    p->until = mfs_clock_mono() + MFS_HTTPD_ANSWER_TIME;
+    return answer(h, c, p, path);
 }
 
 static void on_answered(void *arg, struct MHD_Connection *c, void **known,
                         enum MHD_RequestTerminationCode how)
 {
-    struct peer *p = peer_of(c);
+    struct mfs_httpd_peer *p = peer_of(c);
 
     (void)arg;
     (void)known;
@@ -271,7 +226,7 @@ static void on_answered(void *arg, struct MHD_Connection *c, void **known,
 
 static void turn(struct mfs_httpd *h);
 
-static void cut_off(const struct peer *p)
+static void cut_off(const struct mfs_httpd_peer *p)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(p->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
@@ -285,13 +240,14 @@ static void look(void *arg)
     struct mfs_httpd *h = arg;
     int64_t now = mfs_clock_mono();
 
-    for (const struct peer *p = h->peers; p; p = p->next)
+    for (const struct mfs_httpd_peer *p = h->peers; p; p = p->next)
         if (now >= p->until)
             cut_off(p);
-    for (int i = 0; i < PAGES_MOST; i++)
+    for (int i = 0; i < MFS_HTTPD_PAGES_MOST; i++)
         for (int k = 0; k < 2; k++)
             if (now - h->kept[i][k].made >= KEPT)
                 forget(&h->kept[i][k]);
+    mfs_httpd_streams_tell(h);
     turn(h);
     if (h->peers || !h->look)
         return;
@@ -301,20 +257,20 @@ static void look(void *arg)
 
 static void begin(struct mfs_httpd *h, struct MHD_Connection *c, void **context)
 {
-    struct peer *p = calloc(1, sizeof *p);
+    struct mfs_httpd_peer *p = calloc(1, sizeof *p);
 
     *context = p;
     if (!p)
         return; /* its first request ends it, or its silence */
-    *p = (struct peer){c, mfs_clock_mono() + REQUEST_TIME, h->peers};
+    *p = (struct mfs_httpd_peer){c, mfs_clock_mono() + REQUEST_TIME, h->peers};
     h->peers = p;
     if (!h->look)
         h->look = mfs_loop_timer(h->loop, LOOK, LOOK, look, h);
 }
 
-static void end(struct mfs_httpd *h, struct peer *p)
+static void end(struct mfs_httpd *h, struct mfs_httpd_peer *p)
 {
-    struct peer **at = &h->peers;
+    struct mfs_httpd_peer **at = &h->peers;
 
     while (*at && *at != p)
         at = &(*at)->next;
@@ -419,7 +375,8 @@ static struct MHD_Daemon *start(struct mfs_httpd *h, int fd)
     const struct MHD_OptionItem listens[] = {{MHD_OPTION_LISTEN_SOCKET, fd, NULL},
                                              {MHD_OPTION_END, 0, NULL}};
     const struct MHD_OptionItem no_more[] = {{MHD_OPTION_END, 0, NULL}};
-    unsigned flags = MHD_USE_EPOLL | MHD_USE_ERROR_LOG | (fd < 0 ? MHD_USE_NO_LISTEN_SOCKET : 0);
+    unsigned flags = MHD_USE_EPOLL | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME |
+                     (fd < 0 ? MHD_USE_NO_LISTEN_SOCKET : 0);
 
     return MHD_start_daemon(
         flags, 0, NULL, NULL, on_request, h, MHD_OPTION_EXTERNAL_LOGGER, log_line, NULL,
@@ -447,7 +404,7 @@ struct mfs_httpd *mfs_httpd_create(struct mfs_loop *loop, const char *address, c
 
     while (pages[n].path)
         n++;
-    assert(n <= PAGES_MOST);
+    assert(n <= MFS_HTTPD_PAGES_MOST);
     if (!h) {
         mfs_err_set(err, -ENOMEM, "out of memory");
         return NULL;
@@ -480,11 +437,14 @@ void mfs_httpd_destroy(struct mfs_httpd *h)
     if (!h)
         return;
     mfs_watch_remove(h->watch);
-    for (int i = 0; i < PAGES_MOST; i++)
+    for (int i = 0; i < MFS_HTTPD_PAGES_MOST; i++)
         for (int k = 0; k < 2; k++)
             forget(&h->kept[i][k]);
-    if (h->daemon)
+    if (h->daemon) {
+        mfs_httpd_streams_end(h);
+        MHD_run(h->daemon);
         MHD_stop_daemon(h->daemon);
+    }
     mfs_timer_cancel(h->soon);
     mfs_timer_cancel(h->look);
     explicit_bzero(h->token, sizeof h->token);

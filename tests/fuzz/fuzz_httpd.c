@@ -22,8 +22,11 @@ static int make(void *arg, bool other, struct mfs_httpd_answer *a)
     return mfs_buf_printf(&a->out, "page\n");
 }
 
-static const struct mfs_httpd_page pages[] = {{"/page", "application/other", make},
-                                              {NULL, NULL, NULL}};
+static const struct mfs_httpd_page pages[] = {
+    {.path = "/page", .alternative = "application/other", .make = make},
+    {.path = "/enter", .make = make, .entrance = true},
+    {.path = "/stream", .make = make, .stream = "text/event-stream"},
+    {0}};
 
 static void stop(void *arg)
 {
@@ -70,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
     shutdown(fd[0], SHUT_WR);
     turn(loop);
     take(fd[0]);
-    FUZZ_CHECK(made <= 1); /* it is kept for half a second */
+    FUZZ_CHECK(made <= 4); /* one page both ways, and two; each is kept for half a second */
     mfs_httpd_destroy(h);
     close(fd[0]);
     mfs_loop_destroy(loop);

@@ -1,5 +1,5 @@
 """What clients of HTTP do that mean no good, at HOST PORT: `idle N` holds N connections that say nothing or half a
-request, `slow` asks for page after page and reads none, `take` listens there itself, `oversize` and `garbage` send what no server takes.
+request, `deaf PATH` asks once and `slow` for page after page, and both read nothing, `take` listens there itself, `oversize` and `garbage` send what no server takes.
 With a second address as FROM the connections come from there."""
 import socket
 import sys
@@ -59,10 +59,22 @@ def slow():
     time.sleep(60)
 
 
+def deaf(path):
+    """Asks once, and reads nothing."""
+    s = socket.socket(socket.AF_INET)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    s.connect((host, port))
+    s.sendall(b"GET " + path.encode() + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    print("asked", flush=True)
+    time.sleep(60)
+
+
 if what == "idle":
     idle(int(sys.argv[4]))
 elif what == "slow":
     slow()
+elif what == "deaf":
+    deaf(sys.argv[4])
 elif what == "take":
     server = socket.create_server((host, port))
     print("taken", flush=True)

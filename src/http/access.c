@@ -1,0 +1,132 @@
+/* Who may read what. A browser, which can't be told to show a token with each request, shows it
+ * once in the address; it becomes a cookie then, which no script and no other site can use. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/crypto/mac.h"
+#include "base/inet.h"
+#include "base/text.h"
+#include "http/httpd_impl.h"
+
+#define REALM "Bearer realm=\"memefs\""
+
+static const char login[] =
+    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>MemEFS</title>"
+    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
+    "<meta name=\"color-scheme\" content=\"light dark\"></head><body><main><h1>MemEFS</h1>"
+    "<form method=\"get\" autocomplete=\"off\"><p><label>Token of the deployment (the file token "
+    "in its state directory)<br><input name=\"token\" type=\"password\" required autofocus "
+    "size=\"40\"></label></p><p><button>Show</button></p></form></main></body></html>\n";
+
+static bool shows_bearer(const struct mfs_httpd *h, struct MHD_Connection *c)
+{
+    const char *given = mfs_httpd_header(c, MHD_HTTP_HEADER_AUTHORIZATION);
+
+    if (strncasecmp(given, "Bearer ", 7) != 0)
+        return false;
+    given += 7;
+    return mfs_mac_equal(given + strspn(given, " "), h->token);
+}
+
+/* Cookies are a host's, whatever the port: each deployment there has one of its own. */
+static void cookie_name(const struct mfs_httpd *h, char out[32])
+{
+    const char *colon = strrchr(h->address, ':');
+
+    snprintf(out, 32, "memefs_%s", colon ? colon + 1 : "");
+}
+
+static bool shows_cookie(const struct mfs_httpd *h, struct MHD_Connection *c)
+{
+    const char *given;
+    char name[32];
+
+    cookie_name(h, name);
+    given = MHD_lookup_connection_value(c, MHD_COOKIE_KIND, name);
+    return given && mfs_mac_equal(given, h->token);
+}
+
+/* "localhost", or an address, each maybe with a port. */
+static bool names_this_host(const char *host)
+{
+    char name[INET6_ADDRSTRLEN + 1];
+    bool bracket = host[0] == '[';
+    size_t len = strcspn(host + bracket, bracket ? "]" : ":");
+    union mfs_inet a;
+
+    if (!host[0])
+        return true; /* HTTP/1.0 may leave it out; a browser never does */
+    if (mfs_text_format(name, sizeof name, "%.*s", (int)len, host + bracket))
+        return false;
+    return !strcasecmp(name, "localhost") || !mfs_inet_parse(name, 0, &a);
+}
+
+/* The same address without the token, and the cookie. */
+static enum MHD_Result let_in(const struct mfs_httpd *h, struct MHD_Connection *c, const char *path)
+{
+    char name[32], cookie[MFS_HTTPD_TOKEN_TEXT + 128];
+    struct MHD_Response *r = MHD_create_response_from_buffer(0, (void *)"", MHD_RESPMEM_PERSISTENT);
+    enum MHD_Result done;
+
+    if (!r)
+        return MHD_NO;
+    cookie_name(h, name);
+    snprintf(cookie, sizeof cookie, "%s=%s; Path=%s; HttpOnly; SameSite=Strict", name, h->token,
+             path);
+    mfs_httpd_head(r, "text/plain; charset=utf-8");
+    MHD_add_response_header(r, MHD_HTTP_HEADER_LOCATION, path);
+    MHD_add_response_header(r, MHD_HTTP_HEADER_SET_COOKIE, cookie);
+    explicit_bzero(cookie, sizeof cookie);
+    done = MHD_queue_response(c, MHD_HTTP_SEE_OTHER, r);
+    MHD_destroy_response(r);
+    return done;
+}
+
+static enum MHD_Result ask_for_token(struct MHD_Connection *c)
+{
+    struct MHD_Response *r = MHD_create_response_from_buffer(
+        sizeof login - 1, (void *)(uintptr_t)login, MHD_RESPMEM_PERSISTENT);
+    enum MHD_Result done;
+
+    if (!r)
+        return MHD_NO;
+    mfs_httpd_head(r, "text/html; charset=utf-8");
+    MHD_add_response_header(r, MHD_HTTP_HEADER_WWW_AUTHENTICATE, REALM);
+    done = MHD_queue_response(c, MHD_HTTP_UNAUTHORIZED, r);
+    MHD_destroy_response(r);
+    return done;
+}
+
+static const struct mfs_httpd_page *page_of(const struct mfs_httpd *h, const char *path)
+{
+    for (const struct mfs_httpd_page *p = h->pages; p->path; p++)
+        if (!strcmp(p->path, path))
+            return p;
+    return NULL;
+}
+
+bool mfs_httpd_may(struct mfs_httpd *h, struct MHD_Connection *c, const char *path,
+                   enum MHD_Result *done)
+{
+    const struct mfs_httpd_page *page = page_of(h, path);
+    const char *given = MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, "token");
+
+    if (h->open_to_all) {
+        if (names_this_host(mfs_httpd_header(c, MHD_HTTP_HEADER_HOST)))
+            return true;
+        *done = mfs_httpd_refuse(h, c, MHD_HTTP_FORBIDDEN, NULL, NULL,
+                                 "name this host by its address, or as localhost");
+        return false;
+    }
+    if (shows_bearer(h, c) || shows_cookie(h, c))
+        return true;
+    if (page && page->entrance)
+        *done = given && mfs_mac_equal(given, h->token) ? let_in(h, c, path) : ask_for_token(c);
+    else
+        *done = mfs_httpd_refuse(h, c, MHD_HTTP_UNAUTHORIZED, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
+                                 REALM, "the deployment's token is needed");
+    return false;
+}

@@ -1,0 +1,67 @@
+/* Inside src/http: what its files share. */
+#ifndef MFS_HTTP_HTTPD_IMPL_H
+#define MFS_HTTP_HTTPD_IMPL_H
+
+#include <microhttpd.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "http/httpd.h"
+
+#define MFS_HTTPD_PAGES_MOST   16
+#define MFS_HTTPD_STREAMS_MOST 32
+#define MFS_HTTPD_ANSWER_TIME  (60 * MFS_SEC) /* until an answer has gone */
+
+struct mfs_httpd_peer {
+    struct MHD_Connection *connection;
+    int64_t until; /* mono: then it is cut off */
+    struct mfs_httpd_peer *next;
+};
+
+/* A page as it was made, both ways. */
+struct mfs_httpd_kept {
+    struct MHD_Response *response; /* NULL: none */
+    int64_t made;                  /* mono */
+};
+
+struct mfs_httpd_stream; /* stream.c */
+
+struct mfs_httpd {
+    struct mfs_loop *loop;
+    struct MHD_Daemon *daemon;
+    struct mfs_watch *watch;
+    struct mfs_timer *soon, *look; /* soon: there is more to do at once; look: while one is open */
+    const struct mfs_httpd_page *pages;
+    void *arg;
+    char address[128];
+    char token[MFS_HTTPD_TOKEN_TEXT];
+    bool open_to_all; /* at a loopback address */
+    struct mfs_httpd_peer *peers;
+    size_t held; /* bytes of answers */
+    struct mfs_httpd_kept kept[MFS_HTTPD_PAGES_MOST][2];
+    struct mfs_httpd_stream *streams;
+    unsigned nstreams;
+    bool ends; /* streams are to end */
+};
+
+/* server.c */
+const char *mfs_httpd_header(struct MHD_Connection *c, const char *name); /* "": none */
+/* An answer of one line, with one more header (NULL: none). */
+enum MHD_Result mfs_httpd_refuse(struct mfs_httpd *h, struct MHD_Connection *c, unsigned status,
+                                 const char *header, const char *value, const char *why);
+/* What every answer has. */
+void mfs_httpd_head(struct MHD_Response *r, const char *type);
+
+/* access.c: true: it may read; else it has been answered with *done. */
+bool mfs_httpd_may(struct mfs_httpd *h, struct MHD_Connection *c, const char *path,
+                   enum MHD_Result *done);
+
+/* stream.c */
+enum MHD_Result mfs_httpd_stream(struct mfs_httpd *h, struct MHD_Connection *c,
+                                 struct mfs_httpd_peer *p, const struct mfs_httpd_page *page);
+/* Each second: all streams get what there is by now. */
+void mfs_httpd_streams_tell(struct mfs_httpd *h);
+/* Before the daemon ends. */
+void mfs_httpd_streams_end(struct mfs_httpd *h);
+
+#endif

@@ -1,0 +1,176 @@
+/* Pages that go on: each second their next piece is made, once for all who read. A reader has the
+ * piece that it is being sent, and none waits behind it: who is slow gets fewer of them. While
+ * there is nothing to send the connection is suspended; who takes nothing for a minute is cut off
+ * by the look of each second (server.c), as with any answer. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "http/httpd_impl.h"
+
+#define AREA "http"
+
+/* Shared by those that are being sent it. */
+struct piece {
+    unsigned users;
+    struct mfs_buf text;
+};
+
+struct mfs_httpd_stream {
+    struct mfs_httpd *http;
+    struct MHD_Connection *connection;
+    struct mfs_httpd_peer *peer;
+    const struct mfs_httpd_page *page;
+    struct piece *piece; /* NULL: none is under way */
+    size_t sent;         /* of it */
+    bool suspended;
+    struct mfs_httpd_stream *next;
+};
+
+static void drop(struct piece *p)
+{
+    if (!p || --p->users)
+        return;
+    mfs_buf_fini(&p->text);
+    free(p);
+}
+
+/* The caller is a user of it. NULL: it can't be made just now. */
+static struct piece *make(struct mfs_httpd *h, const struct mfs_httpd_page *page)
+{
+    struct mfs_httpd_answer a = {0};
+    struct piece *p = calloc(1, sizeof *p);
+    int rc;
+
+    if (!p)
+        return NULL;
+    mfs_buf_init(&a.out);
+    rc = page->make(h->arg, false, &a);
+    p->users = 1;
+    p->text = a.out;
+    if (!rc)
+        return p;
+    mfs_warn(AREA, "%s: %s", page->path, strerror(-rc));
+    drop(p);
+    return NULL;
+}
+
+static void give(struct mfs_httpd_stream *s, struct piece *p)
+{
+    s->piece = p;
+    s->sent = 0;
+    p->users++;
+    s->peer->until = mfs_clock_mono() + MFS_HTTPD_ANSWER_TIME;
+}
+
+/* libmicrohttpd asks for the next bytes. */
+static ssize_t next_bytes(void *arg, uint64_t at, char *out, size_t most)
+{
+    struct mfs_httpd_stream *s = arg;
+    size_t n;
+
+    (void)at;
+    if (s->http->ends)
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    if (!s->piece) {
+        s->suspended = true;
+        MHD_suspend_connection(s->connection);
+        return 0;
+    }
+    n = mfs_buf_len(&s->piece->text) - s->sent;
+    n = n < most ? n : most;
+    memcpy(out, mfs_buf_data(&s->piece->text) + s->sent, n);
+    s->sent += n;
+    if (s->sent == mfs_buf_len(&s->piece->text)) {
+        drop(s->piece);
+        s->piece = NULL;
+    }
+    return (ssize_t)n;
+}
+
+static void gone(void *arg)
+{
+    struct mfs_httpd_stream *s = arg, **at = &s->http->streams;
+
+    while (*at && *at != s)
+        at = &(*at)->next;
+    if (*at)
+        *at = s->next;
+    s->http->nstreams--;
+    drop(s->piece);
+    free(s);
+}
+
+enum MHD_Result mfs_httpd_stream(struct mfs_httpd *h, struct MHD_Connection *c,
+                                 struct mfs_httpd_peer *p, const struct mfs_httpd_page *page)
+{
+    struct mfs_httpd_stream *s;
+    struct MHD_Response *r;
+    struct piece *first;
+    enum MHD_Result done;
+
+    if (h->nstreams == MFS_HTTPD_STREAMS_MOST)
+        return mfs_httpd_refuse(h, c, MHD_HTTP_SERVICE_UNAVAILABLE, MHD_HTTP_HEADER_RETRY_AFTER,
+                                "60", "too many watch already");
+    s = calloc(1, sizeof *s);
+    r = s ? MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 32768, next_bytes, s, gone) : NULL;
+    if (!r) {
+        free(s);
+        return MHD_NO;
+    }
+    *s = (struct mfs_httpd_stream){h, c, p, page, .next = h->streams};
+    h->streams = s;
+    h->nstreams++;
+    first = make(h, page);
+    if (first)
+        give(s, first);
+    drop(first);
+    mfs_httpd_head(r, page->stream);
+    done = MHD_queue_response(c, MHD_HTTP_OK, r);
+    MHD_destroy_response(r);
+    return done;
+}
+
+static bool is_due(const struct mfs_httpd_stream *s, const struct mfs_httpd_page *page)
+{
+    return s->page == page && !s->piece;
+}
+
+static void tell(struct mfs_httpd *h, const struct mfs_httpd_page *page)
+{
+    struct piece *p = NULL;
+
+    for (struct mfs_httpd_stream *s = h->streams; s; s = s->next) {
+        if (!is_due(s, page))
+            continue;
+        if (!p)
+            p = make(h, page);
+        if (!p)
+            return;
+        give(s, p);
+        if (s->suspended)
+            MHD_resume_connection(s->connection);
+        s->suspended = false;
+    }
+    drop(p);
+}
+
+void mfs_httpd_streams_tell(struct mfs_httpd *h)
+{
+    if (!h->streams)
+        return;
+    for (const struct mfs_httpd_page *page = h->pages; page->path; page++)
+        if (page->stream)
+            tell(h, page);
+}
+
+void mfs_httpd_streams_end(struct mfs_httpd *h)
+{
+    h->ends = true;
+    for (struct mfs_httpd_stream *s = h->streams; s; s = s->next) {
+        if (s->suspended)
+            MHD_resume_connection(s->connection);
+        s->suspended = false;
+    }
+}

@@ -1,0 +1,153 @@
+#!/usr/bin/env bash
+# The page of cm start --ui, in a real browser: it shows what cm status says, follows a change of the nodes and a restart
+# of cm, asks nobody else, complains of nothing, and can be read in light, dark and on a phone. Its stream for ten
+# readers of which one does not read; who may see it.
+# ctest: timeout=120 long=25
+# shellcheck source=tests/support/own_net.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/own_net.sh"
+need curl jq python3
+
+at=127.0.0.1:9480
+outside=10.48.0.1
+out=${MEMEFS_TEST_OUTPUT:-$MEMEFS_BIN/../Testing/page}
+mkdir -p "$out"
+deployment_start 3 --partitions 24 --ui $at
+for i in 1 2 3; do head -c 20M /dev/urandom >"$MNT0/file$i"; done
+
+status() # CURL'S ARGUMENTS
+{
+    curl -s -o /dev/null -w '%{http_code}' --max-time 10 "$@"
+}
+
+say "without a browser"
+curl -sD "$T/head" -o "$T/page" "http://$at/ui"
+grep -qi "^content-security-policy: default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';" "$T/head" ||
+    fail "no policy: $(cat "$T/head")"
+equal 404 "$(status http://$at/metrics)" "figures, which nobody asked for"
+equal 403 "$(status -H 'Host: memefs.example' http://$at/ui)" "another name"
+has_past()
+{
+    curl -s "http://$at/ui/history.json" | jq -e '(.hour.used | length >= 899) and (.day.used | length == 1440) and (.nodes | length == 3)'
+}
+wait_for 5 has_past || fail "history.json"
+
+say "ten readers, one of which does not read"
+readers=()
+for i in $(seq 9); do
+    curl -sN --max-time 4 "http://$at/ui/stream" >"$T/stream$i" &
+    readers+=($!)
+done
+timeout 20 python3 "$HARNESS_DIR/metrics_http.py" deaf 127.0.0.1 9480 /ui/stream >"$T/deaf" &
+deaf=$!
+pid=$(cut -d' ' -f1 "$STATE/cm.pid")
+ticks()
+{
+    awk '{print $14 + $15}' "/proc/$pid/stat"
+}
+before=$(ticks)
+wait "${readers[@]}" || true
+took=$(($(ticks) - before))
+for i in $(seq 9); do
+    n=$(grep -c '^data: ' "$T/stream$i")
+    if [ "$n" -lt 3 ] || [ "$n" -gt 7 ]; then fail "reader $i got $n documents in 4 s"; fi
+    grep -m1 '^data: ' "$T/stream$i" | cut -c7- | jq -e '.status.nodes | length == 3' >/dev/null || fail "reader $i got something else"
+done
+say "ten readers for 4 s took $took ticks of cm"
+[ "$took" -lt 60 ] || sanitized || fail "ten readers for 4 s took $took ticks of cm"
+kill "$deaf" 2>/dev/null || true
+
+skipped=""
+browse()
+{
+    local answer
+    jq -cn '$ARGS.positional' --args "$@" >&"${browser[1]}"
+    IFS= read -r -t 50 answer <&"${browser[0]}" || fail "the browser is gone"
+    printf '%s\n' "$answer" >"$T/answer"
+}
+is() # FILTER WHAT
+{
+    jq -e "$1" "$T/answer" >/dev/null || fail "$2: $(head -c 3000 "$T/answer")"
+}
+
+in_browser()
+{
+    say "in a browser"
+    coproc browser { exec python3 "$HARNESS_DIR/browser.py" "$chromium" "$T/profile" "$out" 2>"$T/browser.log"; }
+    # shellcheck disable=SC2154 # by coproc
+    browser_pid=$browser_PID
+    IFS= read -r -t 50 _ <&"${browser[0]}" || { skipped="chromium does not run here: $(tail -3 "$T/browser.log")"; return 0; }
+    browse open "http://$at/ui" 'document.querySelectorAll("#nodes tbody tr").length === 3'
+    is .is "three nodes"
+    browse until 'document.getElementById("link").textContent === "live"'
+    is .is "live"
+    tile="[...document.querySelectorAll('#tiles div')].find((d) => d.firstChild.textContent === 'Memory used').lastChild.firstChild.textContent"
+    shows_used()
+    {
+        used=$(cm_ status --json | jq '[.nodes[].memory_used] | add / 1048576')
+        browse value "$tile"
+        jq -e --argjson used "$used" '.is | split(" ") | .[1] == "MiB" and ((.[0] | tonumber) / $used | . > 0.95 and . < 1.05)' "$T/answer"
+    }
+    wait_for 10 shows_used || fail "memory used: $(jq .is "$T/answer"), by cm status $used MiB"
+    browse value 'document.querySelectorAll("#map .cell").length'
+    is '.is == 24' "partitions"
+    browse until 'document.querySelectorAll("#mounts tbody tr").length === 3' 10
+    is .is "mounts"
+    browse value 'document.querySelectorAll("#charts svg path.c1").length > 3'
+    is .is "curves"
+
+    say "a change of the nodes"
+    cm_ scale +1 >/dev/null || fail "scale"
+    browse until 'document.querySelectorAll("#nodes tbody tr").length === 4 && document.getElementById("events").textContent.includes("scaled")' 5
+    is .is "four nodes"
+
+    say "how it looks"
+    sleep 2
+    for view in "light 1200 light" "dark 1200 dark" "phone 375 light"; do
+        read -r name width scheme <<<"$view"
+        browse look "$name" "$width" "$scheme"
+        is '.contrast >= 4.5' "contrast, $name"
+        is '.wide <= 0' "$name is wider than the screen"
+        is '.lang == "en" and .landmarks == 3 and (.title | length > 3)' "what it says of itself"
+        [ -s "$out/$name.png" ] || fail "no picture $name"
+    done
+    is '.errors == []' "it complains"
+    is "[.requests[] | select(startswith(\"http://$at/ui\") or startswith(\"data:,\") | not)] == []" "requests to elsewhere"
+
+    say "cm that was killed"
+    kill -KILL "$pid"
+    browse until 'document.getElementById("link").className.includes("lost")' 10
+    is .is "the page does not say that cm is lost"
+    cm_ start >/dev/null || fail "cm start"
+    browse until 'document.getElementById("link").textContent === "live"' 15
+    is .is "the page does not come back"
+    end=${browser[1]}
+    exec {end}>&-
+    wait "$browser_pid" || true
+}
+
+if chromium=$(command -v chromium || command -v google-chrome); then
+    in_browser
+else
+    skipped="chromium is not installed"
+fi
+deployment_stop
+
+say "at an address that others reach"
+ip link add outside type bridge
+ip addr add $outside/24 dev outside
+ip link set outside up
+cm_ start --memory 256M --ui $outside:9480 --metrics $outside:9480 >/dev/null || fail "cm start there"
+token=$(cat "$STATE/token")
+equal 401 "$(status http://$outside:9480/ui)" "no token"
+equal 401 "$(status "http://$outside:9480/ui?token=${token//[0-9]/0}")" "another token"
+equal 401 "$(status "http://$outside:9480/ui/stream?token=$token")" "a token where none is asked for"
+curl -s http://$outside:9480/ui | grep -q 'name="token"' || fail "no field for it"
+curl -s -D "$T/entered" -o /dev/null -c "$T/cookies" "http://$outside:9480/ui?token=$token"
+grep -qi '^location: /ui.$' "$T/entered" || fail "it stays where the token is: $(cat "$T/entered")"
+grep -qi '^set-cookie: memefs_9480=.*HttpOnly; SameSite=Strict' "$T/entered" || fail "the cookie: $(cat "$T/entered")"
+equal 200 "$(status -b "$T/cookies" http://$outside:9480/ui)" "with the cookie"
+equal 200 "$(status -b "$T/cookies" http://$outside:9480/ui/page.js)" "with the cookie, the script"
+equal 401 "$(status -b "$T/cookies" http://$outside:9480/metrics)" "the cookie, for what is not the page"
+equal 200 "$(status -H "Authorization: Bearer $token" http://$outside:9480/metrics)" "one address for both"
+cm_ stop >/dev/null
+[ -z "$skipped" ] || skip "$skipped: the page itself was not looked at"
