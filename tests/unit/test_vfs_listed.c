@@ -16,8 +16,10 @@
 
 #include "base/clock.h"
 #include "cluster/placement.h"
+#include "vfs/names/ahead.h"
 #include "vfs/names/streaks.h"
 #include "vfs/vfs.h"
+#include "vfs/vnode/vnode.h"
 #include "vfs_fixture.h"
 
 #define ROOT  MFS_ROOT_INO
@@ -305,6 +307,38 @@ static void test_streaks(void **state)
     assert_int_equal(files_until_due(&s, MOST + 1, 300 * MFS_SEC), 0);
 }
 
+/* Looks in no order: each order is made once, and they are changed ever more rarely; one in order
+ * then brings as many as before. */
+static void test_no_order(void **state)
+{
+    struct mfs_listing *l;
+    struct mfs_ahead a;
+    uint32_t *made[MFS_ORDERS];
+    unsigned changes = 0;
+
+    (void)state;
+    assert_int_equal(mfs_meta_list(other.vfs->meta, ROOT, &l), 0);
+    mfs_ahead_begin(&a, l, MFS_ORDER_NUMBERS);
+    for (unsigned i = 0; i < 20000; i++) {
+        enum mfs_order before = a.how;
+
+        mfs_ahead_next(&a, l);
+        assert_int_equal(a.batch, 4);
+        changes += a.how != before;
+        if (i == 100)
+            memcpy(made, a.order, sizeof made);
+    }
+    assert_memory_equal(made, a.order, sizeof made);
+    assert_in_range(changes, 3, 40);
+    for (unsigned i = 0; i < 12; i++) {
+        a.hits = a.batch;
+        mfs_ahead_next(&a, l);
+    }
+    assert_int_equal(a.batch, MFS_META_LEARN);
+    mfs_ahead_fini(&a);
+    mfs_listing_free(l);
+}
+
 static int setup_all(void **state)
 {
     (void)state;
@@ -323,6 +357,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_too_many, start_small, stop),
         cmocka_unit_test_setup_teardown(test_moved, start, stop),
         cmocka_unit_test_setup_teardown(test_changed_meanwhile, start, stop),
+        cmocka_unit_test_setup_teardown(test_no_order, start, stop),
         cmocka_unit_test(test_streaks),
     };
 

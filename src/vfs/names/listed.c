@@ -7,30 +7,21 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
-#include "vfs/names/order.h"
+#include "vfs/names/ahead.h"
 #include "vfs/names/streaks.h"
 
 #define SLOTS     8              /* directories */
 #define NAMES_MIN 4U             /* with "." and ".."; smaller listings are not kept */
-#define FEW       4U             /* files that the first look-up brings */
 #define LIFE      (30 * MFS_SEC) /* since the last look-up of a name in it */
-#define WRONG     4U             /* batches in sequence of little use: another order is tried */
 
-/* A kept listing. What is brought, and used, is halved with each batch: several threads may go
- * through the directory, each from its own place on, so that what the last batch alone brought says
- * little. */
+/* A kept listing. */
 struct slot {
     uint64_t dir;
     struct mfs_listing *listing; /* NULL: the slot is free */
     int64_t used;                /* mono */
     uint64_t saved;              /* look-ups that had to ask nobody */
-    unsigned batch;              /* files that were brought last */
-    unsigned hits;               /* look-ups since then that had to ask nobody */
-    unsigned brought, hit;       /* before that, halved with each batch */
-    unsigned wrong;              /* batches in sequence of which too little was used */
-    enum mfs_order how;
-    uint32_t *order; /* NULL: as listed */
-    bool unasked;    /* the program has not listed it */
+    struct mfs_ahead ahead;
+    bool unasked; /* the program has not listed it */
 };
 
 struct mfs_listed {
@@ -44,7 +35,7 @@ struct mfs_listed {
 static void free_slot(const struct slot *s)
 {
     mfs_listing_free(s->listing);
-    free(s->order);
+    mfs_ahead_fini(&s->ahead);
 }
 
 struct mfs_listed *mfs_listed_create(size_t most)
@@ -192,42 +183,11 @@ static void hit(struct mfs_listed *l, uint64_t dir)
     pthread_mutex_lock(&l->mutex);
     s = find(l, dir);
     if (s != NULL) {
-        s->hits++;
+        s->ahead.hits++;
         s->saved++;
         s->used = mfs_clock_mono();
     }
     pthread_mutex_unlock(&l->mutex);
-}
-
-/* Another order, as too little was used of what this one brought. */
-static void reorder(struct slot *s)
-{
-    s->how = (s->how + 1) % MFS_ORDERS;
-    free(s->order);
-    s->order = s->how == MFS_ORDER_LISTED ? NULL : mfs_order_create(s->listing, s->how);
-    s->wrong = 0;
-    if (s->order == NULL)
-        s->how = MFS_ORDER_LISTED;
-}
-
-/* Half of what was brought has been used: the program goes through all of it. */
-static void next_batch(struct slot *s)
-{
-    unsigned used = s->hits > s->batch ? s->hits : s->batch;
-    bool begins = s->batch == 0;
-
-    s->brought = s->brought / 2 + s->batch;
-    s->hit = s->hit / 2 + s->hits;
-    s->hits = 0;
-    if (begins || 2 * s->hit < s->brought || used < FEW) {
-        s->batch = FEW;
-        s->wrong += !begins;
-    } else {
-        s->batch = 2 * used < MFS_META_LEARN ? 2 * used : MFS_META_LEARN;
-        s->wrong = 0;
-    }
-    if (s->wrong >= WRONG)
-        reorder(s);
 }
 
 static bool is_file(const struct mfs_listing *l, size_t at)
@@ -238,9 +198,13 @@ static bool is_file(const struct mfs_listing *l, size_t at)
 /* Brings it, and others, along. False: its files get no leases here. */
 static bool bring(struct mfs_meta *meta, struct slot *s, const char *name, size_t at)
 {
-    next_batch(s);
-    mfs_meta_learn(meta, s->dir, s->listing, s->order,
-                   s->order ? mfs_order_find(s->listing, s->order, s->how, name) : at, s->batch);
+    const uint32_t *order;
+
+    mfs_ahead_next(&s->ahead, s->listing);
+    order = s->ahead.order[s->ahead.how];
+    mfs_meta_learn(meta, s->dir, s->listing, order,
+                   order ? mfs_order_find(s->listing, order, s->ahead.how, name) : at,
+                   s->ahead.batch);
     s->used = mfs_clock_mono();
     return !is_file(s->listing, at) || mfs_meta_knows(meta, s->dir, name);
 }
@@ -248,7 +212,7 @@ static bool bring(struct mfs_meta *meta, struct slot *s, const char *name, size_
 /* The program has looked at many files of the directory one by one. */
 static bool list_for_it(struct mfs_listed *l, struct mfs_meta *meta, uint64_t dir)
 {
-    struct slot new = {.dir = dir, .how = MFS_ORDER_NUMBERS, .unasked = true}, *old;
+    struct slot new = {.dir = dir, .unasked = true}, *old;
     int64_t saved = -1;
 
     pthread_mutex_lock(&l->mutex);
@@ -261,9 +225,7 @@ static bool list_for_it(struct mfs_listed *l, struct mfs_meta *meta, uint64_t di
         size_t at;
 
         mfs_listing_find(new.listing, "", &at); /* which leaves each name in it once */
-        new.order = mfs_order_create(new.listing, new.how);
-        if (new.order == NULL)
-            new.how = MFS_ORDER_LISTED;
+        mfs_ahead_begin(&new.ahead, new.listing, MFS_ORDER_NUMBERS);
     }
     pthread_mutex_lock(&l->mutex);
     mfs_streaks_listed(&l->streaks, dir, saved);
