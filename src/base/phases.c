@@ -25,7 +25,7 @@ void mfs_phases_to(struct mfs_phases *p)
 void mfs_phases_clear(struct mfs_phases *p)
 {
     for (unsigned i = 0; i < MFS_PHASES; i++)
-        p->ns[i] = 0;
+        atomic_store_explicit(&p->ns[i], 0, memory_order_relaxed);
     p->trips = p->nplaces = p->full = 0;
     atomic_store_explicit(&p->waits, 0, memory_order_relaxed);
 }
@@ -43,6 +43,13 @@ void mfs_phase_at(uint32_t part)
 {
     if (mine != NULL)
         atomic_store_explicit(&mine->part, part, memory_order_relaxed);
+}
+
+/* No other thread writes it: that needs no locked addition. */
+static void add(_Atomic int64_t *to, int64_t ns)
+{
+    atomic_store_explicit(to, atomic_load_explicit(to, memory_order_relaxed) + ns,
+                          memory_order_relaxed);
 }
 
 static void add_trip(struct mfs_phases *p, uint32_t part, int64_t ns)
@@ -73,7 +80,7 @@ void mfs_phase_end(uint32_t part, int64_t now)
     if (waits == 0)
         return;
     ns = now - atomic_load_explicit(&mine->since, memory_order_relaxed);
-    mine->ns[waits - 1] += ns;
+    add(&mine->ns[waits - 1], ns);
     if (waits - 1 == MFS_PHASE_PARTITION)
         add_trip(mine, part, ns);
     atomic_store_explicit(&mine->waits, 0, memory_order_relaxed);

@@ -26,9 +26,9 @@ struct mfs_phase_place {
     int64_t ns, least;
 };
 
-/* The thread's own, but for what it waits for now, which others may read. */
+/* The thread's own, but for what is atomic, which others may read. */
 struct mfs_phases {
-    int64_t ns[MFS_PHASES];
+    _Atomic int64_t ns[MFS_PHASES]; /* of waits that are over */
     uint32_t trips;
     uint32_t nplaces;
     struct mfs_phase_place place[MFS_PHASE_PLACES]; /* the first few of them */

@@ -48,11 +48,19 @@ static int put_places(const struct mfs_trace_line *l, struct mfs_buf *to)
 
 static int put_holder(const struct mfs_trace_line *l, struct mfs_buf *to)
 {
+    int rc;
+
     if (l->holder_pid == 0)
         return 0;
-    return mfs_buf_printf(
-        to, " (held by process %u%s%s%s%s)", l->holder_pid, l->holder[0] != '\0' ? " (" : "",
-        l->holder, l->holder[0] != '\0' ? ")" : "", l->holder_elsewhere ? " of another mount" : "");
+    rc = mfs_buf_printf(to, " (held by process %u", l->holder_pid);
+    if (rc == 0 && l->holder[0] != '\0') {
+        rc = mfs_buf_append(to, " (", 2);
+        if (rc == 0)
+            rc = mfs_shown_shell(to, l->holder);
+        if (rc == 0)
+            rc = mfs_buf_append(to, ")", 1);
+    }
+    return rc < 0 ? rc : mfs_buf_printf(to, "%s)", l->holder_elsewhere ? " of another mount" : "");
 }
 
 static int put_phases(const struct mfs_trace_line *l, struct mfs_buf *to)
@@ -173,15 +181,18 @@ static int json_holder(const struct mfs_trace_line *l, struct mfs_buf *to)
 
 static int json_open(const struct mfs_trace_line *l, struct mfs_buf *to)
 {
+    int rc;
+
     if (!l->open)
         return 0;
-    if (l->waits == 0)
-        return mfs_buf_printf(to, ",\"open\":true");
-    return mfs_buf_printf(to,
-                          ",\"open\":true,\"waits\":\"%s\",\"waits_ms\":%.6f,\"waits_node\":%u,"
-                          "\"waits_partition\":%u",
-                          mfs_phase_name(l->waits - 1), l->waits_ms, l->waits_node,
-                          l->waits_partition);
+    rc = mfs_buf_printf(to, ",\"open\":true");
+    if (rc == 0 && l->waits > 0)
+        rc = mfs_buf_printf(to, ",\"waits\":\"%s\",\"waits_ms\":%.6f", mfs_phase_name(l->waits - 1),
+                            l->waits_ms);
+    if (rc == 0 && l->waits > 0 && l->waits - 1 <= MFS_PHASE_MOVE)
+        rc = mfs_buf_printf(to, ",\"waits_node\":%u,\"waits_partition\":%u", l->waits_node,
+                            l->waits_partition);
+    return rc;
 }
 
 int mfs_trace_json(const struct mfs_trace_line *l, struct mfs_buf *to)

@@ -34,14 +34,14 @@ struct mfs_trace_line {
     uint32_t trips;              /* round trips */
     uint32_t nplaces;            /* of which … */
     struct mfs_trace_place place[MFS_TRACE_PLACES];
-    uint32_t holder_pid;            /* of the lock that it has waited for; 0: not known */
-    char holder[MFS_TRACE_PROGRAM]; /* that program; "": of another mount, or gone */
-    bool holder_elsewhere;          /* another mount's */
-    uint32_t full;                  /* the node that had no memory, plus 1 */
-    bool open;                      /* it has not ended; then … */
-    uint32_t waits;                 /* enum mfs_phase plus 1; 0: for nothing */
-    uint32_t waits_node, waits_partition;
-    double waits_ms;
+    uint32_t holder_pid;                  /* of the lock that it has waited for; 0: not known */
+    char holder[MFS_TRACE_PROGRAM];       /* that program; "": of another mount, or gone */
+    bool holder_elsewhere;                /* another mount's */
+    uint32_t full;                        /* the node that had no memory, plus 1 */
+    bool open;                            /* it has not ended; then … */
+    uint32_t waits;                       /* enum mfs_phase plus 1; 0: for nothing */
+    uint32_t waits_node, waits_partition; /* of the first two phases */
+    double waits_ms;                      /* so far: phase_ms has the waits before this one */
 };
 
 /* In the client itself, ms. */

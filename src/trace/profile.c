@@ -78,14 +78,16 @@ static struct mfs_profile_node *node_of(struct mfs_profile *p, uint32_t number)
     return &p->node[p->nnodes++];
 }
 
-static int add_place(struct mfs_profile *p, const struct mfs_trace_place *place)
+static int add_place(struct mfs_profile *p, const struct mfs_trace_place *place, bool below)
 {
     struct mfs_profile_node *n = node_of(p, place->node);
 
     if (n == NULL)
         return -ENOMEM;
-    if (n->trips == 0 || place->least_ms < n->least_ms)
+    if (place->least_ms > 0 && (n->least_ms <= 0 || place->least_ms < n->least_ms))
         n->least_ms = place->least_ms;
+    if (!below)
+        return 0;
     n->trips += place->trips;
     n->ms += place->ms;
     return 0;
@@ -151,21 +153,21 @@ static int sum_of(struct mfs_profile_sum **table, const char *key, struct mfs_pr
     return 0;
 }
 
-/* What a request has taken; of one under way, in the last most_ms. */
+/* What a request has taken in the last most_ms: the wait that has not ended is of the end of it,
+ * and of what was before, whose order is not known, each has its share. */
 static struct mfs_profile_times times_of(const struct mfs_trace_line *l, double most_ms)
 {
-    struct mfs_profile_times t = {.all = l->ms, .client = mfs_trace_client_ms(l)};
+    struct mfs_profile_times t = {.all = l->ms < most_ms ? l->ms : most_ms};
+    double waits = l->open && l->waits > 0 ? l->waits_ms : 0, before = l->ms - waits, part;
 
+    if (waits > t.all)
+        waits = t.all;
+    part = before > 0 ? (t.all - waits) / before : 0;
+    t.client = mfs_trace_client_ms(l) * part;
     for (unsigned i = 0; i < MFS_PHASES; i++)
-        t.phase[i] = l->phase_ms[i];
-    if (!l->open)
-        return t;
-    t.all = l->ms < most_ms ? l->ms : most_ms;
-    t.client = 0; /* and what it waited for before is not known */
-    if (l->waits == 0)
-        t.client = t.all;
-    else
-        t.phase[l->waits - 1] = t.all = l->waits_ms < t.all ? l->waits_ms : t.all;
+        t.phase[i] = l->phase_ms[i] * part;
+    if (l->waits > 0)
+        t.phase[l->waits - 1] += waits;
     return t;
 }
 
@@ -275,13 +277,12 @@ static int add_below(struct mfs_profile *p, const struct mfs_trace_line *l,
 int mfs_profile_add(struct mfs_profile *p, const struct mfs_trace_line *l, double most_ms)
 {
     struct mfs_profile_times t = times_of(l, most_ms);
+    bool below = mfs_profile_is_below(l->path, p->below);
     int rc = 0;
 
     for (uint32_t i = 0; i < l->nplaces && rc == 0; i++)
-        rc = add_place(p, &l->place[i]);
-    if (rc == 0)
+        rc = add_place(p, &l->place[i], below);
+    if (rc == 0 && below)
         rc = add_waiting(p, l);
-    if (rc == 0 && mfs_profile_is_below(l->path, p->below))
-        rc = add_below(p, l, &t);
-    return rc;
+    return rc < 0 || !below ? rc : add_below(p, l, &t);
 }

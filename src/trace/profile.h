@@ -20,8 +20,8 @@ void mfs_profile_destroy(struct mfs_profile *p); /* takes NULL */
 bool mfs_profile_is_below(const char *path, const char *below);
 
 /* A request that has ended, or is still under way (`open`); others than those below the path count
- * for what is known of nodes alone. Of one that is under way its time within the last `most_ms`
- * counts. 0 or -ENOMEM. */
+ * for the shortest round trip to a node alone. Of the time that it took the last `most_ms` count. 0
+ * or -ENOMEM. */
 int mfs_profile_add(struct mfs_profile *p, const struct mfs_trace_line *l, double most_ms);
 void mfs_profile_lost(struct mfs_profile *p, uint64_t lines); /* so many are missing */
 

@@ -25,11 +25,12 @@ struct mfs_profile_sum {
     UT_hash_handle hh;
 };
 
-/* Round trips to a node, as of its requests. */
+/* Round trips to a node, of the requests below the path, but for the shortest one. */
 struct mfs_profile_node {
     uint32_t node;
     uint64_t trips;
-    double ms, least_ms;
+    double ms;
+    double least_ms;            /* of all requests; 0: there were none */
     struct mfs_trace_node seen; /* by the whole client: figures of the time, states of its end */
     bool has_seen;
     uint64_t hanging;   /* requests that wait for one of its partitions … */

@@ -129,6 +129,22 @@ static int full(struct mfs_profile *p, double seconds, struct mfs_buf *to)
     return told(rc);
 }
 
+static int put_holder(const struct mfs_profile_sum *l, struct mfs_buf *to)
+{
+    int rc = mfs_buf_printf(to, " that process %u", l->holder_pid);
+
+    if (rc == 0 && l->holder[0] != '\0') {
+        rc = mfs_buf_append(to, " (", 2);
+        if (rc == 0)
+            rc = mfs_shown_shell(to, l->holder);
+        if (rc == 0)
+            rc = mfs_buf_append(to, ")", 1);
+    }
+    return rc < 0 ? rc
+                  : mfs_buf_printf(to, "%s holds, or held last",
+                                   l->elsewhere ? " on another mount" : "");
+}
+
 static int locks(struct mfs_profile *p, struct mfs_buf *to)
 {
     const struct mfs_profile_sum *l = longest(p->lock);
@@ -141,10 +157,7 @@ static int locks(struct mfs_profile *p, struct mfs_buf *to)
     if (rc == 0)
         rc = put_path(l->key, to);
     if (rc == 0 && l->holder_pid != 0)
-        rc = mfs_buf_printf(to, " that process %u%s%s%s%s holds, or held last", l->holder_pid,
-                            l->holder[0] != '\0' ? " (" : "", l->holder,
-                            l->holder[0] != '\0' ? ")" : "",
-                            l->elsewhere ? " on another mount" : "");
+        rc = put_holder(l, to);
     return told(rc);
 }
 
@@ -208,7 +221,7 @@ static double least_of_others(const struct mfs_profile *p, const struct mfs_prof
 
     for (uint32_t i = 0; i < p->nnodes; i++) {
         const struct mfs_profile_node *o = &p->node[i];
-        double ms = o->trips > 0 ? o->least_ms : o->seen.shortest_ms;
+        double ms = o->least_ms > 0 ? o->least_ms : o->seen.shortest_ms;
 
         if (o != n && ms > 0 && (least <= 0 || ms < least))
             least = ms;
@@ -239,10 +252,12 @@ static int partitions(struct mfs_profile *p, struct mfs_buf *to)
 {
     double ms = p->all.t.phase[MFS_PHASE_PARTITION];
     const struct mfs_profile_node *n = NULL;
+    unsigned nodes = 0;
     double all = 0;
     int rc;
 
     for (uint32_t i = 0; i < p->nnodes; i++) {
+        nodes += p->node[i].trips > 0;
         all += p->node[i].ms;
         if (n == NULL || p->node[i].ms > n->ms)
             n = &p->node[i];
@@ -253,7 +268,7 @@ static int partitions(struct mfs_profile *p, struct mfs_buf *to)
         return told(mfs_buf_printf(to,
                                    "%d %% of the time: round trips to partitions of %u nodes, most "
                                    "of them %s",
-                                   percent(p, ms), p->nnodes, most_often(p->op)->key));
+                                   percent(p, ms), nodes, most_often(p->op)->key));
     rc = mfs_buf_printf(to, "%d %%: waiting for node %u", percent(p, ms * n->ms / all), n->node);
     return told(rc < 0 ? rc : put_reason(p, n, to));
 }
@@ -295,12 +310,13 @@ static int client(struct mfs_profile *p, struct mfs_buf *to)
                                         op->t.all / (double)op->requests));
 }
 
-/* The programs had next to no time to wait for in here. */
+/* The programs had next to no time to wait for in here; of one whose request has not ended that is
+ * not known. */
 static int put_little(struct mfs_profile *p, double seconds, struct mfs_buf *to)
 {
     const struct mfs_profile_sum *s = longest(p->process);
 
-    if (s == NULL || s->t.all > LITTLE * seconds * 1e3 || p->no_space > 0)
+    if (s == NULL || s->t.all > LITTLE * seconds * 1e3 || p->no_space > 0 || p->all.open > 0)
         return 0;
     return mfs_buf_printf(to,
                           "; but no process waited here for more than %.2f of %.0f s: the file "

@@ -24,6 +24,7 @@ struct kind {
     bool open;
     uint32_t holder;
     const char *program; /* of the holder; NULL: of another mount */
+    double now;          /* `open`: ms of the wait that has not ended; 0: all */
 };
 
 static void add(struct mfs_profile *p, const struct kind *k)
@@ -39,7 +40,8 @@ static void add(struct mfs_profile *p, const struct kind *k)
     snprintf(l.holder, sizeof l.holder, "%s", k->program != NULL ? k->program : "");
     if (k->open) {
         l.waits = k->phase + 1;
-        l.waits_ms = k->ms;
+        l.waits_ms = k->now > 0 ? k->now : k->ms;
+        l.phase_ms[k->phase] = k->ms - l.waits_ms;
         l.waits_node = k->node;
         l.waits_partition = 17;
     } else if (k->phase != CLIENT) {
@@ -200,6 +202,44 @@ static const struct row {
     {".",
      {{.n = 1000, .op = "write", .path = "x", .ms = 1, .phase = CLIENT}},
      "100 % of the time in the client itself, for the most part write: 1000 of 1.000 ms"},
+    /* One wait in many slices, most of which are over. */
+    {".",
+     {{.n = 1,
+       .op = "write",
+       .path = "x",
+       .ms = 60000,
+       .phase = MFS_PHASE_WINDOW,
+       .open = true,
+       .now = 50},
+      {.n = 1000, .op = "write", .path = "y", .ms = 1, .phase = CLIENT}},
+     "91 % of the time: writers wait for room in the write window, as data are written faster than "
+     "partitions take them"},
+    {".",
+     {{.n = 1, .op = "write", .path = "x", .ms = 15, .phase = MFS_PHASE_WINDOW, .open = true}},
+     "100 % of the time: writers wait for room in the write window, as data are written faster "
+     "than partitions take them"},
+    /* It began long before anybody looked. */
+    {".",
+     {{.n = 1, .op = "setlk", .path = "l", .ms = 3600000, .phase = LOCK, .holder = 7},
+      {.n = 1000, .op = "write", .path = "x", .ms = 30, .phase = MFS_PHASE_WINDOW}},
+     "75 % of the time: writers wait for room in the write window, as data are written faster than "
+     "partitions take them"},
+    /* What others wait for. */
+    {"a",
+     {{.n = 100, .op = "create", .path = "a/b", .ms = 4, .phase = TRIP, .node = 0, .least = 3.5},
+      {.n = 100, .op = "create", .path = "b/c", .ms = 400, .phase = TRIP, .node = 1, .least = 2},
+      {.n = 1, .op = "create", .path = "b/d", .ms = 5000, .phase = TRIP, .node = 1, .open = true}},
+     "100 %: waiting for node 0 (100 round trips of 4.00 ms)"},
+    {".",
+     {{.n = 9,
+       .op = "flock",
+       .path = "l",
+       .ms = 900,
+       .phase = LOCK,
+       .holder = 12,
+       .program = "\033[2J"}},
+     "100 % of the time: waiting for locks on l that process 12 (''$'\\033''[2J') holds, or held "
+     "last"},
     {".",
      {{.n = 10, .op = "write", .path = "x", .ms = 1, .phase = CLIENT}},
      "100 % of the time in the client itself, for the most part write: 10 of 1.000 ms; but no "
@@ -208,12 +248,17 @@ static const struct row {
 
 static void sentences(void **state)
 {
+    struct mfs_trace_node node = {.node = 99};
+    const struct mfs_trace_nodes none = {0}, idle = {1, &node};
+
     (void)state;
     for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct mfs_profile *p = mfs_profile_create(rows[i].below);
         struct mfs_buf b;
 
         assert_non_null(p);
+        /* One that nobody has asked. */
+        assert_int_equal(mfs_profile_nodes(p, &none, &idle), 0);
         for (unsigned k = 0; k < KINDS && rows[i].kind[k].n > 0; k++)
             add(p, &rows[i].kind[k]);
         mfs_buf_init(&b);

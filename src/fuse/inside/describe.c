@@ -102,12 +102,17 @@ void mfs_describe_learn(struct mfs_names *names, const struct mfs_request *r,
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
+static void put_times(const struct mfs_phases *p, struct mfs_trace_line *l)
+{
+    for (unsigned i = 0; i < MFS_PHASES; i++)
+        l->phase_ms[i] = MSEC(atomic_load_explicit(&p->ns[i], memory_order_relaxed));
+}
+
 static void put_phases(struct mfs_fuse *m, const struct mfs_phases *p, struct mfs_trace_line *l)
 {
     struct mfs_store *store = mfs_vfs_store(m->vfs);
 
-    for (unsigned i = 0; i < MFS_PHASES; i++)
-        l->phase_ms[i] = MSEC(p->ns[i]);
+    put_times(p, l);
     l->trips = p->trips;
     l->nplaces = p->nplaces;
     for (unsigned i = 0; i < p->nplaces; i++)
@@ -144,7 +149,6 @@ static void put_request(struct mfs_fuse *m, const struct mfs_request *r, int64_t
                         struct mfs_described *d)
 {
     struct timespec real = mfs_clock_real();
-    struct mfs_request extent = *r;
     const char *name = mfs_describe_name(r);
 
     memset(d, 0, sizeof *d);
@@ -156,9 +160,7 @@ static void put_request(struct mfs_fuse *m, const struct mfs_request *r, int64_t
     d->line.pid = r->pid;
     d->line.uid = r->uid;
     d->line.ms = MSEC(now - r->since);
-    mfs_request_extent(&extent);
-    d->line.offset = extent.offset;
-    d->line.bytes = extent.bytes;
+    mfs_request_extent(r, &d->line.offset, &d->line.bytes);
     put_holder(m, r, d);
 }
 
@@ -177,7 +179,8 @@ void mfs_describe(struct mfs_fuse *m, const struct mfs_request *r, int64_t now, 
     }
 }
 
-/* Of its phases only what is atomic may be looked at. */
+/* Of its phases only what is atomic may be looked at. The waits that are over first: one that ends
+ * meanwhile is missed rather than told twice. */
 void mfs_describe_open(struct mfs_fuse *m, const struct mfs_request *r, int64_t now,
                        struct mfs_described *d)
 {
@@ -186,11 +189,12 @@ void mfs_describe_open(struct mfs_fuse *m, const struct mfs_request *r, int64_t 
 
     put_request(m, r, now, d);
     l->open = true;
+    put_times(p, l);
     l->waits = atomic_load_explicit(&p->waits, memory_order_relaxed);
     if (l->waits == 0)
         return;
     l->waits_ms = MSEC(now - atomic_load_explicit(&p->since, memory_order_relaxed));
-    if (l->waits - 1 <= MFS_PHASE_MOVE || l->waits - 1 == MFS_PHASE_ROOM) {
+    if (l->waits - 1 <= MFS_PHASE_MOVE) {
         l->waits_partition = atomic_load_explicit(&p->part, memory_order_relaxed);
         l->waits_node = mfs_store_node_of(mfs_vfs_store(m->vfs), l->waits_partition);
     }

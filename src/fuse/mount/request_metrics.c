@@ -215,16 +215,18 @@ void mfs_request_answer(struct mfs_metric_set *set, const struct iovec *iov, int
     forget(self);
 }
 
-void mfs_request_extent(struct mfs_request *r)
+void mfs_request_extent(const struct mfs_request *r, uint64_t *offset, uint64_t *bytes)
 {
     struct fuse_write_in w; /* begins as fuse_read_in does */
 
+    *offset = r->offset;
+    *bytes = r->bytes;
     if (r->raw == NULL || r->len < sizeof(struct fuse_in_header) + sizeof w ||
         (r->opcode != FUSE_READ && r->opcode != FUSE_WRITE))
         return;
     memcpy(&w, r->raw + sizeof(struct fuse_in_header), sizeof w);
-    r->offset = w.offset;
-    r->bytes = w.size;
+    *offset = w.offset;
+    *bytes = w.size;
 }
 
 void mfs_request_detach(struct mfs_request *to)
@@ -233,7 +235,7 @@ void mfs_request_detach(struct mfs_request *to)
     if (self == NULL)
         return;
     *to = self->r;
-    mfs_request_extent(to);
+    mfs_request_extent(&self->r, &to->offset, &to->bytes);
     to->raw = NULL;
     forget(self);
     pthread_mutex_lock(&list_lock);
@@ -261,9 +263,9 @@ void mfs_request_waits(struct mfs_request *r, struct mfs_lock_waiter *waiter)
 
 void mfs_request_end(struct mfs_metric_set *set, struct mfs_request *r, int error)
 {
+    pthread_mutex_lock(&list_lock);
     if (atomic_load(&r->phases.waits) == MFS_PHASE_LOCK + 1)
         r->phases.ns[MFS_PHASE_LOCK] += mfs_clock_mono() - atomic_load(&r->phases.since);
-    pthread_mutex_lock(&list_lock);
     if (detached != NULL && r->prev != NULL) /* else there was no memory to note it */
         DL_DELETE(detached, r);
     pthread_mutex_unlock(&list_lock);

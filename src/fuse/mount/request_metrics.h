@@ -46,7 +46,7 @@ struct mfs_request {
     uint64_t nodeid;
     const char *raw; /* as it came, while the thread that it came to serves it; else NULL */
     size_t len;
-    uint64_t offset, bytes; /* of READ and WRITE */
+    uint64_t offset, bytes; /* of READ and WRITE, when `raw` is NULL */
     struct mfs_phases phases;
     struct mfs_lock_waiter *waiter;  /* of one that waits for a lock */
     struct mfs_request *prev, *next; /* of the detached ones */
@@ -76,8 +76,8 @@ void mfs_request_answer(struct mfs_metric_set *set, const struct iovec *iov, int
 
 int64_t mfs_request_since(void); /* when that which the calling thread serves began, mono */
 
-/* Fills in offset and bytes from the raw request. */
-void mfs_request_extent(struct mfs_request *r);
+/* What READ or WRITE is of; 0 of another one. */
+void mfs_request_extent(const struct mfs_request *r, uint64_t *offset, uint64_t *bytes);
 
 /* The calling thread's answer does not count the request; *to, which stays until mfs_request_end,
  * has it from now on. */
