@@ -2,7 +2,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -28,16 +27,34 @@ int mfs_shown_json(struct mfs_buf *to, const char *text)
     return rc < 0 ? rc : mfs_buf_append(to, "\"", 1);
 }
 
+static int digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* The byte that such a half of six characters stands for; 0: it is none. */
+static unsigned char half(const char *s)
+{
+    int high = digit(s[4]), low = digit(s[5]);
+
+    if (memcmp(s, "\\udc", 4) != 0 || high < 8 || low < 0)
+        return 0;
+    return (unsigned char)(high << 4 | low);
+}
+
 size_t mfs_shown_unescape(char *json, size_t len)
 {
     size_t out = 0;
 
     for (size_t i = 0; i < len;) {
-        unsigned byte;
+        unsigned char byte;
 
         if (json[i] != '\\' || i + 1 == len) {
             json[out++] = json[i++];
-        } else if (len - i >= 6 && sscanf(json + i, "\\udc%2x", &byte) == 1 && byte >= 0x80) {
+        } else if (len - i >= 6 && (byte = half(json + i)) != 0) {
             json[out++] = (char)byte;
             i += 6;
         } else {

@@ -6,11 +6,13 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
 #include "base/clock.h"
 #include "base/phases.h"
+#include "base/shown.h"
 #include "trace/line.h"
 #include "trace/ring.h"
 
@@ -64,6 +66,23 @@ static void a_line_comes_back_from_json(void **state)
     mfs_buf_fini(&b);
 }
 
+/* A line lies in a reader's buffer, without an end of its own. */
+static void bytes_are_unescaped_within_the_line(void **state)
+{
+    static const char text[] = "\"\\udcffa\\udc7f\\udc9\\\"";
+    char *line = malloc(sizeof text - 1);
+
+    (void)state;
+    assert_non_null(line);
+    memcpy(line, text, sizeof text - 1);
+    assert_int_equal(mfs_shown_unescape(line, sizeof text - 1), sizeof text - 1 - 5);
+    assert_memory_equal(line,
+                        "\"\xff"
+                        "a\\udc7f\\udc9\\\"",
+                        sizeof text - 1 - 5);
+    free(line);
+}
+
 static void a_text_has_what_it_waits_for(void **state)
 {
     struct mfs_trace_line l = sample();
@@ -74,6 +93,7 @@ static void a_text_has_what_it_waits_for(void **state)
     l.open = true;
     l.waits = MFS_PHASE_LOCK + 1;
     l.waits_ms = 0.1;
+    l.phase_ms[MFS_PHASE_LOCK] = 600; /* in slices that are over */
     l.holder_pid = 99;
     strcpy(l.holder, "snakemake");
     assert_int_equal(mfs_trace_text(&l, &b), 0);
@@ -83,8 +103,13 @@ static void a_text_has_what_it_waits_for(void **state)
     assert_non_null(strstr(mfs_buf_data(&b), "window 2.000"));
     assert_non_null(strstr(mfs_buf_data(&b), "not ended: waits for lock"));
     assert_non_null(strstr(mfs_buf_data(&b), "held by process 99 (snakemake)"));
+    assert_non_null(strstr(mfs_buf_data(&b), "lock 600.000"));
     assert_null(strchr(mfs_buf_data(&b), '\xff'));
     assert_ptr_equal(strchr(mfs_buf_data(&b), '\n'), mfs_buf_data(&b) + mfs_buf_len(&b) - 2);
+    mfs_buf_clear(&b);
+    strcpy(l.holder, "\033]0;x"); /* a name that a user has chosen */
+    assert_int_equal(mfs_trace_text(&l, &b), 0);
+    assert_null(memchr(mfs_buf_data(&b), '\033', mfs_buf_len(&b)));
     mfs_buf_fini(&b);
 }
 
@@ -221,6 +246,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_line_comes_back_from_json),
+        cmocka_unit_test(bytes_are_unescaped_within_the_line),
         cmocka_unit_test(a_text_has_what_it_waits_for),
         cmocka_unit_test(phases_add_up),
         cmocka_unit_test(a_ring_without_a_reader_takes_nothing),
