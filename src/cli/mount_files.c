@@ -133,11 +133,31 @@ void mfs_mount_files_close(struct mfs_mount_files *f)
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
+static int try_to_open(const void *path)
+{
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+
+    if (fd < 0)
+        return -errno;
+    close(fd);
+    return 0;
+}
+
+/* A mount of which all workers wait answers nothing at all: that is tried first, with a limit. */
 static int open_file(const struct mfs_mount_files *f, const char *name, int flags,
                      struct mfs_err *err)
 {
-    int fd = openat(f->dir, name, O_RDONLY | O_CLOEXEC | flags);
+    char path[PATH_MAX];
+    int fd, rc = mfs_text_format(path, sizeof path, "%s" NAME "/%s", f->mount, name);
 
+    if (rc == 0)
+        rc = mfs_timed_call(try_to_open, path, PATIENT);
+    if (rc == -ETIMEDOUT)
+        return mfs_err_set(err, rc,
+                           "%s: the client does not answer: all its workers wait; cm doctor "
+                           "tells more",
+                           path);
+    fd = openat(f->dir, name, O_RDONLY | O_CLOEXEC | flags);
     if (fd >= 0)
         return fd;
     return mfs_err_set(err, -errno, "%s" NAME "/%s: %s%s", f->mount, name, strerror(errno),

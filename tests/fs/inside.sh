@@ -30,7 +30,8 @@ cp -a "$1/." "$scratch/copy"
 [ ! -e "$scratch/copy/.memefs" ] || fail "cp -a takes it along"
 ! du -a "$1" | grep -q '\.memefs' || fail "du counts it"
 
-# Contents.
+# Contents. The kernel has not asked for the time of birth of anything before.
+[ "$(stat --cached=never -c '%F %a %s %W' "$inside/stats")" = "regular empty file 444 0 0" ] || fail "stat: $(stat "$inside/stats")"
 [ "$(find "$inside" -type f | wc -l)" -eq 8 ] || fail "find: $(find "$inside")"
 grep -q 'memefs_operation_duration_seconds{operation="mkdir"}' "$inside/stats" || fail "stats"
 jq -e '.sources[0].figures | length > 3' "$inside/stats.json" >/dev/null || fail "stats.json"

@@ -23,7 +23,7 @@ logged()
 }
 
 mkdir "$MNT1/d"
-for i in $(seq 40); do
+for i in $(seq 60); do
     : >"$MNT1/d/$i"
 done
 # Not where the root is, without which no path leads to .memefs.
@@ -54,18 +54,25 @@ must_happen 5 grep -q "partition $home does not answer" "$MNT1/.memefs/nodes"
 kill -CONT "$pid"
 wait
 must_happen 5 logged "warn .*slow: .*results$n.db  setfattr\[[0-9]+\].* partition [0-9.]+ \(node $node partition $home"
-! waiting >/dev/null || fail "it has ended"
+equal '' "$(jq -r --arg path "results$n.db" 'select(.open and .path == $path) | .op' "$MNT1/.memefs/slow.json")" "what is under way"
 grep -q "results$n.db  setfattr" "$MNT1/.memefs/slow" || fail "it is remembered"
 
-# More of them than the log takes.
+# More of them than the log takes, and than are admitted at once: the files tell all the same.
 for ((part = 1; part < 8; part++)); do
     redis_serving "$part"
     kill -STOP "$pid"
 done
-for i in $(seq 30); do
+for i in $(seq 60); do
     setfattr -n user.a -v b "$MNT1/d/$i" &
 done
-sleep 0.7
+many()
+{
+    timeout 3 cat "$MNT1/.memefs/slow.json" >"$T/slow.json" || fail "slow.json does not open beside requests that wait"
+    [ "$(grep -c '"open":true' "$T/slow.json")" -ge 28 ]
+}
+must_happen 5 many
+timeout 10 memefs profile "$MNT1" --for 300ms >"$T/profile" || fail "profile beside requests that wait"
+grep -qE ' [2-9][0-9] not ended' "$T/profile" || fail "profile: $(cat "$T/profile")"
 for ((part = 1; part < 8; part++)); do
     redis_serving "$part"
     kill -CONT "$pid"

@@ -1,5 +1,5 @@
 /* The protocol of the files (linux/fuse.h), by hand: a request that is not named here is refused,
- * and no answer says ENOSYS, as the kernel would take that to be of the whole mount. */
+ * and no answer of ours says ENOSYS, as the kernel would take that to be of the whole mount. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -17,10 +17,11 @@
 #include "fuse/inside/texts.h"
 #include "fuse/mount/device.h"
 
+#define OPCODE_STATX 52U /* FUSE_STATX; linux/fuse.h may be older than the kernel */
+
 #define NAME   ".memefs"
-#define HOME   MFS_INO_HOME_MASK /* no partition has it: there are fewer */
-#define DIR_NO 1U                /* of the directory; file i has DIR_NO + 1 + i */
-#define LIFE   1                 /* s that the kernel may use names and attributes for */
+#define DIR_NO 1U /* of the directory; file i has DIR_NO + 1 + i */
+#define LIFE   1  /* s that the kernel may use names and attributes for */
 
 typedef int text_fn(struct mfs_fuse *m, bool json, struct mfs_buf *to);
 
@@ -57,14 +58,9 @@ struct request {
     size_t len; /* of the body */
 };
 
-static bool is_inside(uint64_t nodeid)
-{
-    return !(nodeid & MFS_INO_LARGE) && mfs_ino_home(nodeid) == HOME;
-}
-
 static uint64_t nodeid_of(unsigned number)
 {
-    return mfs_ino_make(HOME, number);
+    return mfs_ino_make(MFS_NODEIDS_INSIDE_HOME, number);
 }
 
 /* NULL: the directory. */
@@ -299,7 +295,8 @@ static bool serve(const struct request *r)
     switch (r->in.opcode) {
     case FUSE_FORGET: /* knows no such number, and answers nothing */
     case FUSE_STATFS:
-    case FUSE_POLL: /* is always ready, as all files are */
+    case FUSE_POLL:    /* is always ready, as all files are */
+    case OPCODE_STATX: /* no file has it, which the kernel asks once */
         return false;
     case FUSE_LOOKUP:
         return lookup(r), true;
@@ -348,7 +345,7 @@ static bool touches_second(const struct request *r, const char *name)
     if (r->in.opcode != FUSE_RENAME && r->in.opcode != FUSE_RENAME2 && r->in.opcode != FUSE_LINK)
         return false;
     arguments(r, &other, sizeof other);
-    if (is_inside(other))
+    if (mfs_nodeids_is_inside(other))
         return true;
     return r->in.opcode != FUSE_LINK && name != NULL &&
            name + strlen(name) + 1 < r->body + r->len && names_it(other, name + strlen(name) + 1);
@@ -387,5 +384,5 @@ bool mfs_inside_serve(struct mfs_fuse *m, const char *raw, size_t len)
     memcpy(&r.in, raw, sizeof r.in);
     if (r.in.opcode == FUSE_INTERRUPT)
         return interrupt(&r);
-    return is_inside(r.in.nodeid) ? serve(&r) : serve_outside(&r);
+    return mfs_nodeids_is_inside(r.in.nodeid) ? serve(&r) : serve_outside(&r);
 }

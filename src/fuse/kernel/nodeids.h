@@ -37,6 +37,15 @@ static inline uint64_t mfs_nodeids_ino(uint64_t nodeid)
     return nodeid & MFS_INO_LARGE ? nodeid : nodeid & ~MFS_NODEIDS_MASK;
 }
 
+/* Files about the mount itself (fuse/inside/): their home is one that no partition has, as there
+ * are fewer. */
+#define MFS_NODEIDS_INSIDE_HOME MFS_INO_HOME_MASK
+
+static inline bool mfs_nodeids_is_inside(uint64_t nodeid)
+{
+    return !(nodeid & MFS_INO_LARGE) && mfs_ino_home(nodeid) == MFS_NODEIDS_INSIDE_HOME;
+}
+
 struct mfs_nodeids;
 
 struct mfs_nodeids *mfs_nodeids_create(void); /* NULL: ENOMEM */

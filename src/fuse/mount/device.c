@@ -19,6 +19,7 @@
 
 #include "base/log.h"
 #include "cluster/capacity.h"
+#include "fuse/kernel/nodeids.h"
 #include "fuse/uring/uring.h"
 
 /* linux/fuse.h may be older than the kernel. */
@@ -119,6 +120,8 @@ bool mfs_device_may_wait(const char *request, size_t len)
     if (len < sizeof in)
         return false;
     memcpy(&in, request, sizeof in);
+    if (mfs_nodeids_is_inside(in.nodeid))
+        return false; /* what tells why requests wait does not wait with them */
     return in.opcode < sizeof waits_of && waits_of[in.opcode] == ALWAYS;
 }
 
