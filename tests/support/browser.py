@@ -111,8 +111,11 @@ class Browser:
     def until(self, expression, limit=15):
         end = time.monotonic() + limit
         while time.monotonic() < end:
-            if self.value(expression):
-                return True
+            try:
+                if self.value(expression):
+                    return True
+            except RuntimeError:
+                pass  # of a page that is being left
             time.sleep(0.1)
         return False
 

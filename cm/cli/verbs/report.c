@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -12,8 +13,11 @@
 #include "cm/ask/client.h"
 #include "cm/cli/verbs.h"
 #include "cm/history/history.h"
+#include "cm/state/event_reader.h"
+#include "cm/ui/assets.h"
 
 #define TIME_LIMIT (10 * MFS_SEC)
+#define EVENTS     200 /* the last ones */
 
 /* cm is asked to write the file, which may be a minute old; where it does not answer the file is
  * what there is. */
@@ -96,22 +100,139 @@ static int write_tables(const struct mfs_history *h, const char *dir, struct mfs
     return rc ? rc : write_table(h->day, 86400, dir, "day.csv", err);
 }
 
+/* ---- the page as a file ---------------------------------------------------------------------- */
+
+/* So that nothing in it ends the script that it is in. */
+static int put_json_text(const char *text, size_t n, struct mfs_buf *out)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < n && !rc; i++)
+        rc = text[i] == '<' ? mfs_buf_append(out, "\\u003c", 6) : mfs_buf_append(out, &text[i], 1);
+    return rc;
+}
+
+static bool any_event(void *arg, const struct mfs_event *e)
+{
+    (void)arg;
+    (void)e;
+    return true;
+}
+
+static int put_events(const struct mfs_paths *p, struct mfs_buf *out)
+{
+    struct mfs_event *list = calloc(EVENTS, sizeof *list);
+    int n = list ? mfs_event_last(p, any_event, NULL, list, EVENTS) : -ENOMEM, rc;
+
+    rc = mfs_buf_printf(out, ",\"events\":[");
+    for (int i = 0; i < n && !rc; i++) {
+        rc = i ? mfs_buf_append(out, ",", 1) : 0;
+        if (!rc)
+            rc = mfs_schema_encode(&mfs_event_schema, &list[i], false, out);
+    }
+    free(list);
+    if (n == -ENOMEM)
+        return n;
+    return rc ? rc : mfs_buf_printf(out, "]}");
+}
+
+/* What the page draws (cm/ui/page.js, "a report"). */
+static int put_data(const struct mfs_paths *p, const struct mfs_history *h, struct mfs_buf *out)
+{
+    struct mfs_buf b;
+    int rc;
+
+    mfs_buf_init(&b);
+    rc = mfs_buf_printf(&b, "{\"name\":\"%s\",\"time\":%lld,\"history\":", p->name,
+                        (long long)mfs_clock_real().tv_sec);
+    if (!rc)
+        rc = mfs_history_json(h, &b);
+    if (!rc)
+        rc = put_events(p, &b);
+    if (!rc)
+        rc = put_json_text(mfs_buf_data(&b), mfs_buf_len(&b), out);
+    mfs_buf_fini(&b);
+    return rc;
+}
+
+static int put_asset(const char *begin, enum mfs_ui_file which, const char *end,
+                     struct mfs_buf *out)
+{
+    int rc = mfs_buf_printf(out, "%s", begin);
+
+    if (!rc)
+        rc = mfs_buf_append(out, mfs_ui_assets[which].text, mfs_ui_assets[which].len);
+    return rc ? rc : mfs_buf_printf(out, "%s", end);
+}
+
+/* Up to where `mark` begins, behind which it goes on. */
+static int put_until(const char **at, const char *end, const char *mark, struct mfs_buf *out)
+{
+    const char *found = memmem(*at, (size_t)(end - *at), mark, strlen(mark));
+    int rc = found ? mfs_buf_append(out, *at, (size_t)(found - *at)) : -EINVAL;
+
+    *at = found ? found + strlen(mark) : *at;
+    return rc;
+}
+
+/* The page with its style, its script and the data in it: what it names of cm's is replaced. */
+static int put_page(const struct mfs_paths *p, const struct mfs_history *h, struct mfs_buf *out)
+{
+    const char *at = mfs_ui_assets[MFS_UI_HTML].text, *end = at + mfs_ui_assets[MFS_UI_HTML].len;
+    int rc = put_until(&at, end, "<link rel=\"stylesheet\" href=\"/ui/page.css\">\n", out);
+
+    if (!rc)
+        rc = mfs_buf_printf(out,
+                            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src "
+                            "'none'; img-src data:; script-src 'unsafe-inline'; style-src "
+                            "'unsafe-inline'\">\n");
+    if (!rc)
+        rc = put_asset("<style>\n", MFS_UI_CSS, "</style>\n", out);
+    if (!rc)
+        rc = put_until(&at, end, "<script src=\"/ui/page.js\" defer></script>\n", out);
+    if (!rc)
+        rc = put_until(&at, end, "</body>", out);
+    if (!rc)
+        rc = mfs_buf_printf(out, "<script type=\"application/json\" id=\"report\">");
+    if (!rc)
+        rc = put_data(p, h, out);
+    if (!rc)
+        rc = put_asset("</script>\n<script>\n", MFS_UI_JS, "</script>\n</body>", out);
+    return rc ? rc : mfs_buf_append(out, at, (size_t)(end - at));
+}
+
+static int write_page(const struct mfs_paths *p, const struct mfs_history *h, const char *file,
+                      struct mfs_err *err)
+{
+    struct mfs_buf b;
+    int rc;
+
+    mfs_buf_init(&b);
+    rc = put_page(p, h, &b);
+    if (!rc)
+        rc = mfs_file_write(file, mfs_buf_data(&b), mfs_buf_len(&b), 0644);
+    mfs_buf_fini(&b);
+    return rc ? mfs_err_set(err, rc, "%s: %s", file, strerror(-rc)) : 0;
+}
+
 static int run(struct mfs_verb_call *call, struct mfs_err *err)
 {
     const char *dir = mfs_conf_str(call->conf, "csv");
     struct mfs_history *h;
     int rc;
 
-    if (!dir) {
+    if (!dir && !call->nargs) {
         call->usage = true;
-        return mfs_err_set(err, -EINVAL, "say what to write: --csv DIR");
+        return mfs_err_set(err, -EINVAL, "say what to write: FILE.html, --csv DIR, or both");
     }
     h = mfs_history_create();
     if (!h)
         return mfs_err_set(err, -ENOMEM, "out of memory");
     rc = read_history(&call->paths, h, err);
-    if (!rc)
+    if (!rc && dir)
         rc = write_tables(h, dir, err);
+    if (!rc && call->nargs)
+        rc = write_page(&call->paths, h, call->args[0], err);
     mfs_history_destroy(h);
     return rc;
 }
@@ -122,6 +243,8 @@ static const struct mfs_conf_option options[] = {
     {0}};
 
 const struct mfs_verb mfs_cm_report = {.name = "report",
+                                       .args = "[FILE.html]",
+                                       .most = 1,
                                        .summary = "write what the last hour and day have been like",
                                        .options = MFS_OPTIONS(options, mfs_deployment_options),
                                        .run = run};
