@@ -14,10 +14,15 @@ int mfs_render_progress(const struct mfs_progress *p, struct mfs_buf *out);
 int mfs_render_scale(const char *name, const struct mfs_scale_report *r, bool dry_run,
                      struct mfs_buf *out);
 int mfs_render_event(const struct mfs_event *e, struct mfs_buf *out);
+/* UTF-8, whatever bytes a name has: as mfs_shown_json. */
 int mfs_render_json(const struct mfs_schema *schema, const void *what, struct mfs_buf *out);
 
-/* What was rendered goes to stdout, if `rc`, the renderer's, is 0; frees the buffer. 0, or `rc`
- * with the sentence. */
+/* Puts "?" for what a terminal may take for an order of its own, and for bytes that are no UTF-8.
+ * The text's last byte is a NUL. */
+void mfs_render_tame(struct mfs_buf *text);
+
+/* What was rendered goes, tamed, to stdout, if `rc`, the renderer's, is 0; frees the buffer. 0, or
+ * `rc` with the sentence. */
 int mfs_render_print(int rc, struct mfs_buf *b, struct mfs_err *err);
 
 #endif

@@ -178,6 +178,7 @@ static int append(const char *path, const struct mfs_event *e)
 void mfs_event_add(const char *path, const char *who, const char *what, const char *fmt, ...)
 {
     struct timespec now = mfs_clock_real();
+    char text[MFS_TEXT_MAX];
     struct mfs_event e = {0};
     struct tm tm;
     va_list ap;
@@ -190,8 +191,9 @@ void mfs_event_add(const char *path, const char *who, const char *what, const ch
     snprintf(e.who, sizeof e.who, "%s", who);
     snprintf(e.what, sizeof e.what, "%s", what);
     va_start(ap, fmt);
-    vsnprintf(e.text, sizeof e.text, fmt, ap);
+    vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
+    mfs_text_plain(e.text, sizeof e.text, text); /* it may have names, and words of others */
     mfs_info("event", "%s: %s: %s", e.who, e.what, e.text);
     count(e.what);
     remember(&e);

@@ -15,7 +15,8 @@
 #include "proto/schema.h"
 #include "proto/times.h"
 
-#define LOG_MAX (16U << 20)
+#define WORDS_MAX 200
+#define LOG_MAX   (16U << 20)
 
 static int node_file(const struct mfs_client_proc *c, const char *name, char path[PATH_MAX])
 {
@@ -93,9 +94,8 @@ static void put_words(const char *line, char *out, size_t n)
     struct json_line l = {0};
 
     if (mfs_schema_decode(&json_line, line, strlen(line), &l, NULL))
-        snprintf(out, n, "%.200s", line);
-    else
-        snprintf(out, n, "%.200s", l.message ? l.message : line);
+        l.message = NULL;
+    mfs_text_plain(out, n < WORDS_MAX ? n : WORDS_MAX, l.message ? l.message : line);
     mfs_schema_clear(&json_line, &l);
 }
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -243,4 +244,29 @@ size_t mfs_text_utf8(const char *text)
         code = code << 6 | (s[i] & 0x3fu);
     }
     return code < least[n] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0 : n;
+}
+
+void mfs_text_plain(char *out, size_t n, const char *text)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    size_t len = 0, used;
+    char code[8];
+
+    for (; *s; s += used) {
+        bool control = *s < 0x20 || *s == 0x7f || (*s == 0xc2 && s[1] < 0xa0);
+        const char *from = (const char *)s;
+        size_t width;
+
+        used = width = control ? 0 : mfs_text_utf8(from);
+        if (!used) {
+            width = (size_t)snprintf(code, sizeof code, "\\x%02x", *s);
+            from = code;
+            used = 1;
+        }
+        if (len + width >= n)
+            break;
+        memcpy(out + len, from, width);
+        len += width;
+    }
+    out[len] = '\0';
 }

@@ -46,6 +46,10 @@ int mfs_text_quote(char *out, size_t n, const char *word);
  * than a NUL. */
 size_t mfs_text_utf8(const char *text);
 
+/* Copies what fits, in whole characters, always terminated: a control character, or a byte that is
+ * no UTF-8, becomes \xNN. */
+void mfs_text_plain(char *out, size_t n, const char *text);
+
 /* Edit distance, for "did you mean". Texts beyond 63 bytes count as wholly different (64). */
 unsigned mfs_text_distance(const char *a, const char *b);
 

@@ -100,6 +100,21 @@ static void fixed_fields(void **state)
     assert_int_equal(mfs_text_format(out, sizeof out, "%d", 123), 0);
 }
 
+static void what_can_be_shown(void **state)
+{
+    char out[9];
+
+    (void)state;
+    mfs_text_plain(out, sizeof out, "a\x1b\xff");
+    assert_string_equal(out, "a\\x1b");
+    mfs_text_plain(out, sizeof out, "\xc3\xa9\xc2\x9b\x7f");
+    assert_string_equal(out, "\xc3\xa9\\xc2");
+    mfs_text_plain(out, sizeof out, "1234567\xc3\xa9"); /* the last one has no room */
+    assert_string_equal(out, "1234567");
+    mfs_text_plain(out, sizeof out, "123456\xc3\xa9");
+    assert_string_equal(out, "123456\xc3\xa9");
+}
+
 static void likeness(void **state)
 {
     (void)state;
@@ -135,7 +150,7 @@ int main(void)
         cmocka_unit_test(sizes),        cmocka_unit_test(numbers),
         cmocka_unit_test(human_sizes),  cmocka_unit_test(hexadecimal),
         cmocka_unit_test(fixed_fields), cmocka_unit_test(likeness),
-        cmocka_unit_test(quoting),
+        cmocka_unit_test(quoting),      cmocka_unit_test(what_can_be_shown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
