@@ -38,16 +38,21 @@ static const struct mfs_status_node *find_node(const struct mfs_status *s, const
     return NULL;
 }
 
-/* The node that has it: mounted by its lm, or by hand. */
-static const struct mfs_status_node *find_mount(const struct mfs_status *s, const char *path)
+/* Is the path mounted there, by its lm or by hand? */
+static bool has_mount(const struct mfs_status *s, const struct mfs_status_node *n, const char *path)
 {
     for (uint32_t i = 0; i < s->nmounts; i++)
-        if (!strcmp(s->mount[i].path, path) && find_node(s, s->mount[i].node))
-            return find_node(s, s->mount[i].node);
+        if (!strcmp(s->mount[i].path, path) && !strcmp(s->mount[i].node, n->name))
+            return true;
+    return n->mount[0] && !strcmp(n->mount, path);
+}
+
+static bool is_mount(const struct mfs_status *s, const char *path)
+{
     for (uint32_t i = 0; i < s->nnodes; i++)
-        if (s->node[i].mount[0] && !strcmp(s->node[i].mount, path))
-            return &s->node[i];
-    return NULL;
+        if (has_mount(s, &s->node[i], path))
+            return true;
+    return false;
 }
 
 static const struct mfs_status_place *find_place(const struct mfs_status *s, uint64_t partition)
@@ -60,7 +65,7 @@ static const struct mfs_status_place *find_place(const struct mfs_status *s, uin
 
 static int make_room(const struct mfs_status *s, struct mfs_description *d)
 {
-    d->node = calloc(2, sizeof *d->node);
+    d->node = calloc(s->nnodes + 2, sizeof *d->node);
     d->place = calloc(s->nplaces + 1, sizeof *d->place);
     d->replica = calloc(s->nplaces + 1, sizeof *d->replica);
     d->client = calloc(s->nmounts + 1, sizeof *d->client);
@@ -99,11 +104,15 @@ static void take_node(const struct mfs_status *s, const struct mfs_status_node *
             d->move[d->nmoves++] = s->move[i];
 }
 
-static void take_mount(const struct mfs_status *s, const struct mfs_status_node *n,
-                       struct mfs_description *d)
+/* Nodes on machines of their own have theirs at the same path. */
+static void take_mount(const struct mfs_status *s, struct mfs_description *d)
 {
-    add_node(d, n);
-    take_clients(s, n, d->name, d);
+    for (uint32_t i = 0; i < s->nnodes; i++) {
+        if (has_mount(s, &s->node[i], d->name)) {
+            add_node(d, &s->node[i]);
+            take_clients(s, &s->node[i], d->name, d);
+        }
+    }
 }
 
 static void take_partition(const struct mfs_status *s, const struct mfs_status_place *p,
@@ -121,7 +130,7 @@ static int say_none(const struct mfs_status *s, const char *what, struct mfs_err
 {
     if (what[0] == '/')
         return mfs_err_set(err, -ENOENT, "%s is no mount of a node; cm clients lists them", what);
-    if (isdigit((unsigned char)what[0]))
+    if (isdigit((unsigned char)what[0]) && s->partitions)
         return mfs_err_set(err, -ENOENT, "there is no partition %s; there are 0 to %u", what,
                            s->partitions - 1);
     return mfs_err_set(err, -ENOENT,
@@ -133,8 +142,9 @@ static int say_none(const struct mfs_status *s, const char *what, struct mfs_err
 int mfs_describe(const struct mfs_status *s, const char *what, struct mfs_description *d,
                  struct mfs_err *err)
 {
-    const struct mfs_status_node *node = find_node(s, what), *mount = find_mount(s, what);
+    const struct mfs_status_node *node = find_node(s, what);
     const struct mfs_status_place *place = NULL;
+    bool mount = is_mount(s, what);
     uint64_t n;
 
     *d = (struct mfs_description){0};
@@ -153,11 +163,22 @@ int mfs_describe(const struct mfs_status *s, const char *what, struct mfs_descri
     else if (node)
         take_node(s, node, d);
     else
-        take_mount(s, mount, d);
+        take_mount(s, d);
     return 0;
 }
 
 /* ---- its events ------------------------------------------------------------------------------ */
+
+/* Is that path in the text, and no path that is longer or below it? */
+static bool has_path(const char *text, const char *path)
+{
+    size_t len = strlen(path);
+
+    for (const char *at = strstr(text, path); at; at = strstr(at + 1, path))
+        if ((at == text || strchr(" (\"'", at[-1])) && strchr(" ,:;)\"'", at[len]))
+            return true; /* a NUL, too, ends it */
+    return false;
+}
 
 /* Is that word in the text, with no letter or digit beside it? */
 static bool has_word(const char *text, const char *word)
@@ -178,7 +199,7 @@ bool mfs_describe_event(void *arg, const struct mfs_event *e)
     if (!strcmp(d->kind, "node"))
         return !strcmp(e->who, d->name) || has_word(e->text, d->name);
     if (!strcmp(d->kind, "mount"))
-        return has_word(e->text, d->name);
+        return has_path(e->text, d->name);
     snprintf(words, sizeof words, "partition %u", d->place[0].partition);
     return has_word(e->text, words);
 }
@@ -231,19 +252,28 @@ static void put_place(const struct mfs_description *d, struct mfs_buf *out)
 {
     const struct mfs_status_place *p = d->place;
 
-    for (uint32_t i = 0; i < d->nnodes; i++)
-        mfs_buf_printf(out, LINE "%s (%s), %s\n", i ? "Replica:" : "Node:", d->node[i].name,
+    bool replica = false;
+
+    for (uint32_t i = 0; i < d->nnodes; i++) {
+        bool is = !strcmp(d->node[i].name, p->replica);
+
+        mfs_buf_printf(out, LINE "%s (%s), %s\n", is ? "Replica:" : "Node:", d->node[i].name,
                        d->node[i].address, d->node[i].state);
-    if (d->nnodes < 2)
+        replica |= is;
+    }
+    if (!replica)
         mfs_buf_printf(out, LINE "none\n", "Replica:");
     mfs_buf_printf(out, LINE "%s\n", "Holds:", MFS_TEXT_BYTES(p->bytes));
 }
 
-static void put_clients(const struct mfs_description *d, struct mfs_buf *out)
+static void put_clients(const struct mfs_description *d, const struct mfs_status_node *n,
+                        struct mfs_buf *out)
 {
     for (uint32_t i = 0; i < d->nclients; i++) {
         const struct mfs_mount *m = &d->client[i];
 
+        if (strcmp(m->node, n->name) != 0)
+            continue;
         mfs_buf_printf(out, LINE "%s, process %u of user %u, version %s, %s\n", "Client:", m->path,
                        m->pid, m->uid, m->version, m->connected ? "connected" : "not connected");
         mfs_buf_printf(out, LINE "%llu, %llu of them failed; read %s, written %s\n",
@@ -269,6 +299,20 @@ static void put_rest(const struct mfs_description *d, struct mfs_buf *out)
     }
 }
 
+/* With what is at it; nodes that have a mount follow each other. */
+static void put_one_node(const struct mfs_description *d, const struct mfs_status_node *n,
+                         bool is_node, struct mfs_buf *out)
+{
+    if (!is_node)
+        mfs_buf_printf(out, LINE "%s\n", "Node:", n->name);
+    put_node(n, out);
+    if (is_node)
+        put_partitions("Serves:", d->place, d->nplaces, out);
+    if (is_node && d->nreplicas)
+        put_partitions("Replicas of:", d->replica, d->nreplicas, out);
+    put_clients(d, n, out);
+}
+
 int mfs_describe_render(const struct mfs_description *d, struct mfs_buf *out)
 {
     bool is_node = !strcmp(d->kind, "node");
@@ -279,15 +323,9 @@ int mfs_describe_render(const struct mfs_description *d, struct mfs_buf *out)
     mfs_buf_printf(out, LINE "%s\n", title, d->name);
     if (!strcmp(d->kind, "partition"))
         put_place(d, out);
-    if (!strcmp(d->kind, "mount"))
-        mfs_buf_printf(out, LINE "%s\n", "Node:", d->node[0].name);
-    if (strcmp(d->kind, "partition") != 0)
-        put_node(d->node, out);
-    if (is_node)
-        put_partitions("Serves:", d->place, d->nplaces, out);
-    if (is_node && d->nreplicas)
-        put_partitions("Replicas of:", d->replica, d->nreplicas, out);
-    put_clients(d, out);
+    else
+        for (uint32_t i = 0; i < d->nnodes; i++)
+            put_one_node(d, &d->node[i], is_node, out);
     put_rest(d, out);
     return mfs_buf_printf(out, "%s", "");
 }

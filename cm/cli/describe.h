@@ -12,7 +12,7 @@ struct mfs_description {
     char kind[MFS_STATE_MAX]; /* node, partition, mount */
     char name[MFS_PATH_MAX];  /* of it */
     uint32_t nnodes;
-    struct mfs_status_node *node; /* it, or that it is at, and then the one of its replica */
+    struct mfs_status_node *node; /* it, or all that it is at, and then the one of its replica */
     uint32_t nplaces;
     struct mfs_status_place *place; /* of a node: partitions that it serves; or the partition */
     uint32_t nreplicas;
