@@ -94,6 +94,19 @@ cm_ start || fail "cm start"
 must_happen 20 grep -qE "^[0-9:]{8}  $NAME: cm was restarted" "$T/watched"
 { timeout 3 cm status --name "$NAME" --json --watch 1 || true; } | head -n 2 | jq -se 'length == 2 and .[1].nodes[1].name == "node-1"' >/dev/null ||
     fail "watched as JSON"
+if /usr/bin/python3 -c 'import pyte' 2>/dev/null; then # the first line stays, however long others are
+    env TERM=xterm-256color /usr/bin/python3 "$HARNESS_DIR/terminal" 30x9 \
+        "$MEMEFS_BIN/cm" status --name "$NAME" --watch 1 <<END || fail "on a terminal"
+see ^[0-9:]{8}  $NAME
+see ^$NAME: running
+see ^\.\.\. [0-9]+ more lines
+size 200x40
+see ^node-1 +127.* $MNT1
+gone more lines
+signal TERM
+end -15
+END
+fi
 expect_fail 124 timeout --signal INT 3 cm status --name "$NAME" --watch
 deployment_stop
 must_happen 10 gone "$watch"

@@ -80,19 +80,46 @@ static void put_heading(const struct watch *w, const char *note, struct mfs_buf 
     mfs_buf_printf(out, "%s  %s%s%s\n", text, w->paths->name, *note ? ": " : "", note);
 }
 
-/* As many lines as the terminal has, each over what was there before. */
+/* How many bytes there fill so many columns: none of the characters is taken for a wide one. */
+static int cut(const char *line, const char *end, int columns)
+{
+    const char *at = line;
+
+    for (; at < end && columns; columns--)
+        do
+            at++;
+        while (at < end && ((unsigned char)*at & 0xc0) == 0x80);
+    return (int)(at - line);
+}
+
+static unsigned count_lines(const char *text, const char *end)
+{
+    unsigned n = 0;
+
+    for (; text < end; text++)
+        n += *text == '\n';
+    return n;
+}
+
+/* As many lines as the terminal has, each over what was there before, and cut at its edge, as one
+ * that goes on below would push the first ones off it. */
 static void draw(const char *text, size_t len)
 {
     struct winsize size;
-    int rows = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || size.ws_row < 2 ? 24 : size.ws_row;
+    bool known = !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+    int rows = known && size.ws_row > 1 ? size.ws_row : 24, columns = known ? size.ws_col : 0;
     const char *end = text + len, *stop;
+    unsigned left = count_lines(text, end);
 
+    columns = columns ? columns : 80;
     fputs("\033[H", stdout);
-    for (int row = 1; text < end && row < rows; row++, text = stop + 1) {
-        stop = memchr(text, '\n', (size_t)(end - text));
-        if (!stop)
+    for (int row = 1; left && row < rows; row++, left--, text = stop + 1) {
+        if (left > 1 && row + 1 == rows) {
+            printf("... %u more lines\033[K\n", left);
             break;
-        printf("%.*s\033[K\n", (int)(stop - text), text);
+        }
+        stop = memchr(text, '\n', (size_t)(end - text));
+        printf("%.*s\033[K\n", cut(text, stop, columns), text);
     }
     fputs("\033[J", stdout);
 }
@@ -107,10 +134,15 @@ static int put(const struct watch *w, const char *note, const struct mfs_buf *bl
         put_heading(w, note, &b);
     if (!w->json || !*note)
         mfs_buf_append(&b, mfs_buf_data(block), mfs_buf_len(block));
+    if (mfs_buf_append(&b, "", 1)) {
+        mfs_buf_fini(&b);
+        return mfs_err_set(err, -ENOMEM, "out of memory");
+    }
+    mfs_render_tame(&b);
     if (w->redraws)
-        draw(mfs_buf_data(&b), mfs_buf_len(&b));
+        draw(mfs_buf_data(&b), mfs_buf_len(&b) - 1);
     else
-        fwrite(mfs_buf_data(&b), 1, mfs_buf_len(&b), stdout);
+        fwrite(mfs_buf_data(&b), 1, mfs_buf_len(&b) - 1, stdout);
     if (!w->redraws && !w->json)
         putchar('\n');
     mfs_buf_fini(&b);
