@@ -362,10 +362,11 @@ void mfs_listing_free(struct mfs_listing *l); /* NULL is fine */
 
 /* Looks up, in one round trip, those of the directory's entries [from, from + n) that are regular
  * files and not known under leases; n is MFS_META_LEARN at most. One round trip more for those
- * whose inode is elsewhere. `order`, or NULL: places in the listing, one for each entry. */
+ * whose inode is elsewhere. `order`, or NULL: places in the listing, one for each entry. Partitions
+ * that do not answer others are left out. 0, or the first error of one that was asked. */
 #define MFS_META_LEARN 256U
-void mfs_meta_learn(struct mfs_meta *meta, uint64_t dir, const struct mfs_listing *l,
-                    const uint32_t *order, size_t from, size_t n);
+int mfs_meta_learn(struct mfs_meta *meta, uint64_t dir, const struct mfs_listing *l,
+                   const uint32_t *order, size_t from, size_t n);
 /* Would mfs_meta_lookup say at once what the name is, or that it is not there? */
 bool mfs_meta_knows(struct mfs_meta *meta, uint64_t dir, const char *name);
 

@@ -14,6 +14,7 @@
 #define DEFAULT_IDLE_NS    (30 * MFS_SEC)
 #define LEAST_IDLE_MOST    64U
 #define COMPLAIN_NS        (1 * MFS_SEC)
+#define SLOW               (100 * MFS_MSEC)
 
 /* Half of the descriptors that the process may have: calls under way, posted commands and the rest
  * of the client need some, too. */
@@ -271,6 +272,29 @@ void mfs_store_parts(struct mfs_store *store, struct mfs_store_part *parts)
                                     .fenced = p->fenced};
     }
     pthread_mutex_unlock(&store->lock);
+}
+
+static bool ails(const struct mfs_part *p, int64_t now)
+{
+    return p->down_since || p->fenced || p->silent_until > now ||
+           (p->seen.waiting > 0 && now - p->seen.since > SLOW);
+}
+
+size_t mfs_store_ailing(struct mfs_store *store, unsigned char *bits)
+{
+    int64_t now = mfs_clock_mono();
+    size_t n = 0;
+
+    memset(bits, 0, (store->nparts + 7) / 8);
+    pthread_mutex_lock(&store->lock);
+    for (uint32_t i = 0; i < store->nparts; i++) {
+        if (!ails(&store->part[i], now))
+            continue;
+        bits[i / 8] |= (unsigned char)(1U << (i % 8));
+        n++;
+    }
+    pthread_mutex_unlock(&store->lock);
+    return n;
 }
 
 int mfs_store_set_table(struct mfs_store *store, struct mfs_table *table)

@@ -69,6 +69,11 @@ struct mfs_store_part {
 };
 void mfs_store_parts(struct mfs_store *store, struct mfs_store_part *parts); /* nparts of them */
 
+/* Which partitions should not be asked for what nobody needs yet: those that could not be reached
+ * last, from which others have waited for an answer for 100 ms, or that are being moved. Sets their
+ * bits, of nparts; returns how many they are. */
+size_t mfs_store_ailing(struct mfs_store *store, unsigned char *bits);
+
 /* Installs a newer table (takes it over in any case): idle connections to partitions whose address
  * or password changed are closed, later commands use the new ones. Returns 0, -ESTALE when the
  * epoch is not newer, -EINVAL when it is not a table of the same deployment shape. */

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -25,10 +26,13 @@
 #define ROOT  MFS_ROOT_INO
 #define FILES 200U
 
+#define TIMEOUT (700 * MFS_MSEC)
+
 static const struct mfs_cred root = {.umask = 022, .in_group = true};
 static struct vfs_client maker, other; /* the second one has leases */
 static char names[FILES][16];          /* in the order of the listing */
 static unsigned found;
+static int64_t io_timeout; /* the other's; 0: the default */
 
 static const char *counted(char stem, unsigned i)
 {
@@ -41,7 +45,7 @@ static const char *counted(char stem, unsigned i)
 /* `files`: that the other client may know; 0: as many as it will. */
 static int start_with(uint32_t files)
 {
-    struct mfs_store_opts opts = {.node = REDIS_FIXTURE_NODE};
+    struct mfs_store_opts opts = {.node = REDIS_FIXTURE_NODE, .io_timeout = io_timeout};
     struct mfs_vfs_opts vfs = {.leases = true, .files = files};
     struct mfs_attr attr;
 
@@ -59,6 +63,17 @@ static int start(void **state)
 {
     (void)state;
     return start_with(0);
+}
+
+static int start_short(void **state)
+{
+    int rc;
+
+    (void)state;
+    io_timeout = TIMEOUT;
+    rc = start_with(0);
+    io_timeout = 0;
+    return rc;
 }
 
 static int start_small(void **state)
@@ -272,6 +287,49 @@ static void test_changed_meanwhile(void **state)
     }
 }
 
+/* --- a partition that hangs ------------------------------------------------------------------- */
+
+/* Of the two that do not have the directory itself: its names are asked for elsewhere, and that
+ * goes on. */
+static uint32_t hang(int signal)
+{
+    uint32_t sick = (mfs_placement_home(ROOT) + 1) % 3;
+
+    kill(redis_fixture_pid(vfs_redis, sick), signal);
+    return sick;
+}
+
+static void look_at_healthy(uint32_t sick)
+{
+    int64_t began = mfs_clock_mono();
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < FILES; i++) {
+        const char *name = counted('f', i);
+
+        if (mfs_placement_entry(ROOT, name, strlen(name), 3) == sick)
+            continue;
+        assert_int_equal(look(name), 0);
+        n++;
+    }
+    hang(SIGCONT);
+    assert_true(n > FILES / 2);
+    assert_true(mfs_clock_mono() - began < 2 * TIMEOUT);
+}
+
+static void test_hangs_listed(void **state)
+{
+    (void)state;
+    list();
+    look_at_healthy(hang(SIGSTOP));
+}
+
+static void test_hangs_unlisted(void **state)
+{
+    (void)state;
+    look_at_healthy(hang(SIGSTOP));
+}
+
 /* --- when it pays ------------------------------------------------------------------------------
  */
 
@@ -357,6 +415,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_too_many, start_small, stop),
         cmocka_unit_test_setup_teardown(test_moved, start, stop),
         cmocka_unit_test_setup_teardown(test_changed_meanwhile, start, stop),
+        cmocka_unit_test_setup_teardown(test_hangs_listed, start_short, stop),
+        cmocka_unit_test_setup_teardown(test_hangs_unlisted, start_short, stop),
         cmocka_unit_test_setup_teardown(test_no_order, start, stop),
         cmocka_unit_test(test_streaks),
     };

@@ -389,12 +389,14 @@ int mfs_meta_list(struct mfs_meta *meta, uint64_t ino, struct mfs_listing **list
 int64_t mfs_meta_names_about(struct mfs_meta *meta, uint64_t dir, const char *name)
 {
     uint32_t part = mfs_placement_entry(dir, name, strlen(name), meta->nparts);
+    unsigned char ailing[(MFS_PARTITIONS_MAX + 7) / 8], *bits;
     char key[MFS_KEY_INO_LEN];
-    unsigned char *bits;
     struct mfs_call c;
     size_t n, shards = 0;
     int64_t names;
 
+    if (mfs_store_ailing(meta->store, ailing) > 0)
+        return -EAGAIN;
     mfs_key_ino(key, 'D', dir);
     mfs_call_command(&c, "HLEN");
     mfs_args_bin(&c.args, key, sizeof key);

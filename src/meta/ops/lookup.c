@@ -308,6 +308,8 @@ struct one {
 
 struct many {
     size_t n, elsewhere;
+    int rc; /* the first error */
+    unsigned char ailing[(MFS_PARTITIONS_MAX + 7) / 8];
     struct one of[MFS_META_LEARN];
     struct mfs_cmd cmds[MFS_META_LEARN];
     struct one *moved[MFS_META_LEARN]; /* the first `elsewhere`; their commands in homes */
@@ -319,6 +321,8 @@ static void many_add(struct mfs_meta *meta, struct many *m, uint64_t dir, struct
     uint32_t part = mfs_placement_entry(dir, e.name, e.len, meta->nparts);
     struct one *o = &m->of[m->n];
 
+    if (mfs_bits_test(m->ailing, sizeof m->ailing, part))
+        return;
     o->name = e.name;
     m->cmds[m->n++] = question_cmd(meta, &o->question, dir, e.name, e.len, part);
 }
@@ -326,6 +330,8 @@ static void many_add(struct mfs_meta *meta, struct many *m, uint64_t dir, struct
 /* Its name is leased; so will be its attributes. */
 static void many_add_home(struct many *m, struct one *o, uint64_t ino)
 {
+    if (mfs_bits_test(m->ailing, sizeof m->ailing, mfs_placement_home(ino)))
+        return;
     o->ino = mfs_ino_arg(ino);
     o->argv[0] = (struct mfs_arg){"mfs_lease", strlen("mfs_lease")};
     o->argv[1] = (struct mfs_arg){o->ino.b, sizeof o->ino.b};
@@ -341,7 +347,7 @@ static void many_run(struct mfs_meta *meta, struct many *m, uint64_t dir, int64_
     struct mfs_attr attr;
 
     if (m->n)
-        mfs_store_exec(meta->store, m->cmds, m->n);
+        m->rc = mfs_store_exec(meta->store, m->cmds, m->n);
     for (size_t i = 0; i < m->n; i++) {
         struct mfs_bytes text = mfs_reply_bytes(m->cmds[i].reply);
         struct found f = {0};
@@ -359,10 +365,12 @@ static void many_run(struct mfs_meta *meta, struct many *m, uint64_t dir, int64_
 static void many_run_homes(struct mfs_meta *meta, struct many *m, uint64_t dir, int64_t asked)
 {
     int64_t asked_home = mfs_clock_mono();
+    int rc;
 
     if (!m->elsewhere)
         return;
-    mfs_store_exec(meta->store, m->homes, m->elsewhere);
+    rc = mfs_store_exec(meta->store, m->homes, m->elsewhere);
+    m->rc = m->rc ? m->rc : rc;
     for (size_t i = 0; i < m->elsewhere; i++) {
         struct mfs_bytes text = mfs_reply_bytes(m->homes[i].reply);
         uint64_t ino = mfs_get_be64(m->moved[i]->ino.b);
@@ -378,19 +386,22 @@ static void many_run_homes(struct mfs_meta *meta, struct many *m, uint64_t dir, 
     mfs_cmds_fini(m->homes, m->elsewhere);
 }
 
-void mfs_meta_learn(struct mfs_meta *meta, uint64_t dir, const struct mfs_listing *l,
-                    const uint32_t *order, size_t from, size_t n)
+int mfs_meta_learn(struct mfs_meta *meta, uint64_t dir, const struct mfs_listing *l,
+                   const uint32_t *order, size_t from, size_t n)
 {
     size_t end = from + (n < MFS_META_LEARN ? n : MFS_META_LEARN);
     struct many *m = meta->opts.revoked ? malloc(sizeof *m) : NULL;
     int64_t asked = mfs_clock_mono();
     struct mfs_attr attr;
+    int rc;
 
     if (!m)
-        return;
+        return 0;
     if (end > mfs_listing_count(l))
         end = mfs_listing_count(l);
     m->n = m->elsewhere = 0;
+    m->rc = 0;
+    mfs_store_ailing(meta->store, m->ailing);
     for (size_t i = from; i < end; i++) {
         struct mfs_dirent e = mfs_listing_at(l, order ? order[i] : i);
 
@@ -399,5 +410,7 @@ void mfs_meta_learn(struct mfs_meta *meta, uint64_t dir, const struct mfs_listin
     }
     many_run(meta, m, dir, asked);
     many_run_homes(meta, m, dir, asked);
+    rc = m->rc;
     free(m);
+    return rc;
 }

@@ -112,8 +112,9 @@ static bool known(struct mfs_dirh *d, size_t at, const struct mfs_dirent *e, str
         return true;
     if (at < d->learned)
         return false;
-    d->learned = at + MFS_META_LEARN;
-    mfs_meta_learn(meta, d->ino, d->listing, NULL, at, MFS_META_LEARN);
+    d->learned = mfs_meta_learn(meta, d->ino, d->listing, NULL, at, MFS_META_LEARN) == 0
+                     ? at + MFS_META_LEARN
+                     : SIZE_MAX; /* not once more: some partition does not answer */
     return mfs_meta_show(meta, d->ino, e, attr);
 }
 

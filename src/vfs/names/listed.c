@@ -195,18 +195,20 @@ static bool is_file(const struct mfs_listing *l, size_t at)
     return S_ISREG(mfs_listing_at(l, at).type);
 }
 
-/* Brings it, and others, along. False: its files get no leases here. */
+/* Brings it, and others, along. False: its files get no leases here, or a partition that others
+ * are in does not answer. */
 static bool bring(struct mfs_meta *meta, struct slot *s, const char *name, size_t at)
 {
     const uint32_t *order;
+    int rc;
 
     mfs_ahead_next(&s->ahead, s->listing);
     order = s->ahead.order[s->ahead.how];
-    mfs_meta_learn(meta, s->dir, s->listing, order,
-                   order ? mfs_order_find(s->listing, order, s->ahead.how, name) : at,
-                   s->ahead.batch);
+    rc = mfs_meta_learn(meta, s->dir, s->listing, order,
+                        order ? mfs_order_find(s->listing, order, s->ahead.how, name) : at,
+                        s->ahead.batch);
     s->used = mfs_clock_mono();
-    return !is_file(s->listing, at) || mfs_meta_knows(meta, s->dir, name);
+    return rc == 0 && (!is_file(s->listing, at) || mfs_meta_knows(meta, s->dir, name));
 }
 
 /* The program has looked at many files of the directory one by one. */
@@ -228,9 +230,14 @@ static bool list_for_it(struct mfs_listed *l, struct mfs_meta *meta, uint64_t di
         mfs_ahead_begin(&new.ahead, new.listing, MFS_ORDER_NUMBERS);
     }
     pthread_mutex_lock(&l->mutex);
-    mfs_streaks_listed(&l->streaks, dir, saved);
+    if (new.listing != NULL)
+        mfs_streaks_listed(&l->streaks, dir, saved);
+    else
+        mfs_streaks_failed(&l->streaks, dir);
     pthread_mutex_unlock(&l->mutex);
-    return new.listing != NULL &&keep(l, &new);
+    if (new.listing == NULL)
+        return false;
+    return keep(l, &new);
 }
 
 /* Does it pay to list the directory? */
@@ -275,10 +282,14 @@ bool mfs_listed_look(struct mfs_listed *l, struct mfs_meta *meta, uint64_t dir, 
         put(l, &s, true);
         return true;
     }
-    if (bring(meta, &s, name, at))
+    if (bring(meta, &s, name, at)) {
         put(l, &s, true);
-    else
-        free_slot(&s);
+        return false;
+    }
+    free_slot(&s);
+    pthread_mutex_lock(&l->mutex);
+    mfs_streaks_failed(&l->streaks, dir);
+    pthread_mutex_unlock(&l->mutex);
     return false;
 }
 

@@ -67,13 +67,22 @@ bool mfs_streaks_sized(struct mfs_streaks *s, uint64_t dir, int64_t names, size_
     if (k == NULL)
         return false;
     if (names < 0 || (uint64_t)names > most) {
-        k->need = UINT_MAX;
-        k->busy = false;
+        mfs_streaks_failed(s, dir);
         return false;
     }
     k->need = needed(k, names);
     k->busy = k->found >= k->need;
     return k->busy;
+}
+
+void mfs_streaks_failed(struct mfs_streaks *s, uint64_t dir)
+{
+    struct mfs_streak *k = find(s, dir);
+
+    if (k == NULL)
+        return;
+    k->need = UINT_MAX;
+    k->busy = false;
 }
 
 void mfs_streaks_listed(struct mfs_streaks *s, uint64_t dir, int64_t saved)

@@ -33,7 +33,10 @@ bool mfs_streaks_due(struct mfs_streaks *s, uint64_t dir);
  * it is to be listed, and then mfs_streaks_listed has to follow. */
 bool mfs_streaks_sized(struct mfs_streaks *s, uint64_t dir, int64_t names, size_t most);
 
-/* It was listed, or could not be. `saved`: questions that the listing before it has saved, if there
+/* It can't be, now: not again before the streak is over. */
+void mfs_streaks_failed(struct mfs_streaks *s, uint64_t dir);
+
+/* It was listed. `saved`: questions that the listing before it has saved, if there
  * was one; -1: there was none. */
 void mfs_streaks_listed(struct mfs_streaks *s, uint64_t dir, int64_t saved);
 
