@@ -14,13 +14,14 @@
 
 #include "cluster/trust.h"
 
-#define SESSION_TTL      (20 * MFS_SEC)
-#define CONTACT_INTERVAL (100 * MFS_MSEC)
-#define PARENTS_INTERVAL (200 * MFS_MSEC)
-#define CLOSES_INTERVAL  (200 * MFS_MSEC)
-#define CHORES_INTERVAL  (5 * MFS_SEC)
-#define IDLE_LEASE       (250 * MFS_MSEC)
-#define STALE_OPEN       (180 * MFS_SEC) /* longer than the answer to an open may take */
+#define SESSION_TTL       (20 * MFS_SEC)
+#define CONTACT_INTERVAL  (100 * MFS_MSEC)
+#define PARENTS_INTERVAL  (200 * MFS_MSEC)
+#define CLOSES_INTERVAL   (200 * MFS_MSEC)
+#define GIVEBACK_INTERVAL (5 * MFS_SEC) /* it is told when something is due */
+#define CHORES_INTERVAL   (5 * MFS_SEC)
+#define IDLE_LEASE        (250 * MFS_MSEC)
+#define STALE_OPEN        (180 * MFS_SEC) /* longer than the answer to an open may take */
 
 static_assert(MFS_META_LEASE < SESSION_TTL, "the kernel forgets before others take us for dead");
 static_assert(PARENTS_INTERVAL < MFS_META_PARENT_DELAY, "times of parents go out in time");
@@ -52,10 +53,9 @@ static void flush_later(void *arg)
     mfs_link_counts_flush(meta);
 }
 
-static void tick_later(void *arg)
+static void tick_giveback(void *arg)
 {
     mfs_giveback_flush(arg);
-    flush_later(arg);
 }
 
 static int start_threads(struct mfs_meta *meta)
@@ -70,7 +70,7 @@ static int start_threads(struct mfs_meta *meta)
         rc = mfs_ticker_start(&meta->parents_ticker, "meta-parents", PARENTS_INTERVAL,
                               mfs_parents_flush, meta);
     if (!rc)
-        rc = mfs_ticker_start(&meta->closes_ticker, "meta-closes", CLOSES_INTERVAL, tick_later,
+        rc = mfs_ticker_start(&meta->closes_ticker, "meta-closes", CLOSES_INTERVAL, flush_later,
                               meta);
     if (!rc)
         rc = mfs_ticker_start(&meta->chores_ticker, "meta-chores", CHORES_INTERVAL, mfs_chores_tick,
@@ -85,6 +85,24 @@ static void stop_threads(struct mfs_meta *meta)
     mfs_ticker_stop(&meta->parents_ticker);
     mfs_ticker_stop(&meta->contact_ticker);
     mfs_ticker_stop(&meta->session_ticker);
+}
+
+/* Others' notices hurry the thread that gives leases back: it is there before the first of them can
+ * come, and until after the last. */
+static int start_notices(struct mfs_meta *meta)
+{
+    int rc = mfs_ticker_start(&meta->giveback_ticker, "meta-giveback", GIVEBACK_INTERVAL,
+                              tick_giveback, meta);
+
+    return rc ? rc : mfs_notices_start(meta);
+}
+
+/* No thread of start_threads runs. */
+static void stop_notices(struct mfs_meta *meta)
+{
+    mfs_notices_deafen(meta);
+    mfs_ticker_stop(&meta->giveback_ticker);
+    mfs_notices_stop(meta);
 }
 
 int mfs_meta_create(struct mfs_meta **out, struct mfs_store *store,
@@ -131,12 +149,12 @@ int mfs_meta_create(struct mfs_meta **out, struct mfs_store *store,
     if (rc)
         goto fail;
     mfs_chores_begin(meta);
-    rc = mfs_notices_start(meta);
+    rc = start_notices(meta);
     if (!rc)
         rc = start_threads(meta);
     if (rc) {
         stop_threads(meta);
-        mfs_notices_stop(meta);
+        stop_notices(meta);
         mfs_session_end(meta);
         goto fail;
     }
@@ -152,7 +170,7 @@ void mfs_meta_destroy(struct mfs_meta *meta)
     if (!meta)
         return;
     stop_threads(meta);
-    mfs_notices_stop(meta);
+    stop_notices(meta);
     mfs_parents_flush(meta);
     flush_later(meta);
     mfs_session_end(meta);

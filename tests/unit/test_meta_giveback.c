@@ -155,6 +155,7 @@ static void test_open(void **state)
 /* --- answers that are late, or lost ------------------------------------------------------------
  */
 
+static atomic_bool over;
 static atomic_uint gives;
 static atomic_int fails;
 static atomic_bool held;
@@ -204,6 +205,52 @@ static void test_asked_meanwhile(void **state)
         chmod_by_a(ino[i], 0611);
         assert_int_equal(seen_by_b(i), 0611);
     }
+}
+
+/* A partition that does not answer keeps up nothing else that is told later. */
+static void test_nothing_waits(void **state)
+{
+    (void)state;
+    on_gives(true, 0);
+    begin_giving();
+    for (unsigned i = 0; i < FILES; i++) {
+        char to[16];
+
+        snprintf(to, sizeof to, "to%u", i);
+        assert_int_equal(meta_client_rename(&b, dir, name_of(i), dir, to, 0), 0);
+    }
+    for (unsigned i = 0; i < 2000 && meta_client_keys(&a, "T*") > 0; i++)
+        mfs_clock_sleep(MFS_MSEC);
+    assert_int_equal(meta_client_keys(&a, "T*"), 0);
+    assert_true(atomic_load(&gives) > 0 && atomic_load(&held));
+}
+
+static void *change_all(void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; !atomic_load(&over); i = (i + 1) % FILES)
+        chmod_by_a(ino[i], i % 2 ? 0600 : 0640);
+    return NULL;
+}
+
+/* It ends while others change what it knows. */
+static void test_stopped_meanwhile(void **state)
+{
+    pthread_t thread;
+
+    (void)state;
+    atomic_store(&over, false);
+    pthread_create(&thread, NULL, change_all, NULL);
+    for (unsigned n = 0; n < 4; n++) {
+        for (unsigned i = 0; i < FILES; i++)
+            seen_by_b(i);
+        mfs_clock_sleep(5 * MFS_MSEC);
+        meta_client_stop(&b);
+        assert_int_equal(start_client(&b, &by_a), 0);
+        b.meta->limits.idle_lease = 0;
+    }
+    atomic_store(&over, true);
+    pthread_join(thread, NULL);
 }
 
 /* Nobody knows whether it will be executed yet. */
@@ -328,7 +375,6 @@ static void test_keeper(void **state)
 /* --- all at once ------------------------------------------------------------------------------ */
 
 static atomic_uint modes[FILES]; /* of which a's change has returned */
-static atomic_bool over;
 
 static void *look_at_all(void *arg)
 {
@@ -387,6 +433,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_some_used, setup_files, stop),
         cmocka_unit_test_setup_teardown(test_open, setup_files, stop),
         cmocka_unit_test_setup_teardown(test_asked_meanwhile, setup_files, stop),
+        cmocka_unit_test_setup_teardown(test_nothing_waits, setup_files, stop),
+        cmocka_unit_test_setup_teardown(test_stopped_meanwhile, setup_files, stop),
         cmocka_unit_test_setup_teardown(test_lost, setup_files, stop),
         cmocka_unit_test_setup_teardown(test_killed, setup_files, stop),
         cmocka_unit_test_setup_teardown(test_elsewhere, setup_files, stop),

@@ -107,7 +107,7 @@ void mfs_giveback_revoked(struct mfs_meta *meta, uint64_t ino)
     o->due = o->due || due;
     pthread_mutex_unlock(&g->mutex);
     if (due)
-        mfs_ticker_hurry(&meta->closes_ticker);
+        mfs_ticker_hurry(&meta->giveback_ticker);
 }
 
 void mfs_giveback_keeper(struct mfs_meta *meta, uint64_t dir, uint32_t part)
@@ -118,7 +118,7 @@ void mfs_giveback_keeper(struct mfs_meta *meta, uint64_t dir, uint32_t part)
     if (g->nkeepers < KEEPERS)
         g->keepers[g->nkeepers++] = (struct shard_right){dir, part};
     pthread_mutex_unlock(&g->mutex);
-    mfs_ticker_hurry(&meta->closes_ticker);
+    mfs_ticker_hurry(&meta->giveback_ticker);
 }
 
 static bool take_due(struct mfs_giveback *g, uint64_t *dir, unsigned *most)
@@ -211,19 +211,34 @@ static bool is_unused(struct mfs_meta *meta, uint64_t ino)
     return done;
 }
 
-/* Not of files that stay because of the lease alone, nor of those that are shown. */
+static bool any_ails(const struct item *items, size_t n, const unsigned char *ailing, size_t bytes)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (mfs_bits_test(ailing, bytes, items[i].part))
+            return true;
+    }
+    return false;
+}
+
+/* Not of files that stay because of the lease alone, nor of those that are shown; nor what a
+ * partition that does not answer has to be told. */
 static void sort_out(struct batch *b)
 {
+    unsigned char ailing[(MFS_PARTITIONS_MAX + 7) / 8];
     size_t kept = 0;
+
+    mfs_store_ailing(b->meta->store, ailing);
 
     for (size_t i = 0, next; i < b->n; i = next) {
         uint64_t ino = b->items[i].id;
-        bool may = mfs_unregistered_none(b->meta->unregistered, ino) && is_unused(b->meta, ino);
+        bool may;
 
-        for (next = i; next < b->n && b->items[next].id == ino; next++) {
-            if (may)
-                b->items[kept++] = b->items[next];
-        }
+        for (next = i + 1; next < b->n && b->items[next].id == ino;)
+            next++;
+        may = !any_ails(&b->items[i], next - i, ailing, sizeof ailing) &&
+              mfs_unregistered_none(b->meta->unregistered, ino) && is_unused(b->meta, ino);
+        for (size_t k = i; k < next && may; k++)
+            b->items[kept++] = b->items[k];
         if (!may)
             mfs_filecache_given(b->meta->files, ino);
     }
@@ -329,37 +344,35 @@ static void send(struct batch *b)
     free(groups);
 }
 
-static void give_files(struct mfs_meta *meta, uint64_t dir, unsigned most)
+static void add_files(struct batch *b, uint64_t dir, unsigned most)
 {
-    struct batch b = {.meta = meta};
-
-    mfs_filecache_give(meta->files, dir, meta->limits.idle_lease, most, take_name, &b);
-    sort_out(&b);
-    if (b.n)
-        send(&b);
-    free(b.items);
+    mfs_filecache_give(b->meta->files, dir, b->meta->limits.idle_lease, most, take_name, b);
 }
 
-static void give_keepers(struct mfs_meta *meta, const struct shard_right *list, unsigned n)
+static void add_keepers(struct batch *b, const struct shard_right *list, unsigned n)
 {
-    struct batch b = {.meta = meta};
+    unsigned char ailing[(MFS_PARTITIONS_MAX + 7) / 8];
 
+    mfs_store_ailing(b->meta->store, ailing);
     for (unsigned i = 0; i < n; i++) {
-        if (add(&b, list[i].dir, list[i].part, true))
-            mfs_shards_giving(meta->shards, list[i].dir, list[i].part);
+        if (!mfs_bits_test(ailing, sizeof ailing, list[i].part) &&
+            add(b, list[i].dir, list[i].part, true))
+            mfs_shards_giving(b->meta->shards, list[i].dir, list[i].part);
     }
-    if (b.n)
-        send(&b);
-    free(b.items);
 }
 
 void mfs_giveback_flush(struct mfs_meta *meta)
 {
+    struct batch b = {.meta = meta};
     struct shard_right keepers[KEEPERS];
     unsigned n = take_keepers(meta->giveback, keepers), most;
     uint64_t dir;
 
-    give_keepers(meta, keepers, n);
-    while (take_due(meta->giveback, &dir, &most))
-        give_files(meta, dir, most);
+    for (size_t i = 0; i < DIRS && take_due(meta->giveback, &dir, &most); i++)
+        add_files(&b, dir, most);
+    sort_out(&b);
+    add_keepers(&b, keepers, n);
+    if (b.n)
+        send(&b);
+    free(b.items);
 }

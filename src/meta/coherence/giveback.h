@@ -22,7 +22,8 @@ void mfs_giveback_revoked(struct mfs_meta *meta, uint64_t ino);
 /* Another client has added a name to the shard, which is known here no more. */
 void mfs_giveback_keeper(struct mfs_meta *meta, uint64_t dir, uint32_t part);
 
-/* Gives back what is due. One thread at a time. */
+/* Gives back what is due, but at partitions that do not answer others. One round trip; one thread
+ * at a time. */
 void mfs_giveback_flush(struct mfs_meta *meta);
 
 #endif

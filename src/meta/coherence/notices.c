@@ -266,6 +266,16 @@ int mfs_notices_rename(struct mfs_meta *meta)
     return 0;
 }
 
+void mfs_notices_deafen(struct mfs_meta *meta)
+{
+    struct mfs_notices *n = meta->notices;
+
+    if (!n)
+        return;
+    mfs_subscriber_destroy(n->subscriber);
+    n->subscriber = NULL;
+}
+
 void mfs_notices_stop(struct mfs_meta *meta)
 {
     struct mfs_notices *n = meta->notices;
@@ -273,7 +283,6 @@ void mfs_notices_stop(struct mfs_meta *meta)
 
     if (!n)
         return;
-    mfs_subscriber_destroy(n->subscriber);
     mfs_unregistered_destroy(meta->unregistered);
     meta->unregistered = NULL;
     mfs_shown_destroy(n->shown);

@@ -17,6 +17,9 @@
 #include "meta/internal.h"
 
 int mfs_notices_start(struct mfs_meta *meta); /* once the session is there */
+/* No notice is heard any more; before mfs_notices_stop. Nothing else may use the notices' start or
+ * rename meanwhile, nor wait for answers. */
+void mfs_notices_deafen(struct mfs_meta *meta);
 void mfs_notices_stop(struct mfs_meta *meta);
 
 /* The session has another id now: listens for that one, once the store has been waited for for its
