@@ -97,6 +97,24 @@ traced create dir/file 'and .trips > 0 and (.places | length) > 0 and .partition
 traced lookup dir/none 'and .error == "ENOENT" and .program == "stat"' || fail "lookup: $(cat "$scratch/trace")"
 traced open dir/renamed || fail "the new name: $(cat "$scratch/trace")"
 
+# What a process has open since before: of all its files at once, as one look at them has to do.
+python3 - "$inside/trace.json" "${work##*/}" <<'PYTHON' || fail "paths of files that were open"
+import json, os, sys, time
+files = [os.open(f"open{i}", os.O_RDWR | os.O_CREAT) for i in range(100)]
+trace = os.open(sys.argv[1], os.O_RDONLY | os.O_NONBLOCK)
+for fd in files:
+    os.pwrite(fd, b"x", 0)
+time.sleep(0.1)
+got = b""
+try:
+    while True:
+        got += os.read(trace, 1 << 20)
+except BlockingIOError:
+    pass
+paths = {line["path"] for line in map(json.loads, got.splitlines()) if line["op"] == "write"}
+assert paths >= {f"{sys.argv[2]}/open{i}" for i in range(100)}, paths
+PYTHON
+
 # A reader that waits can be killed.
 kill -KILL "$reader"
 SECONDS=0

@@ -23,8 +23,10 @@
 #define WAYS      8U
 #define DEEPEST   128U
 #define PROGRAMS  64U
-#define FRESH     MFS_SEC /* a thread of that number is still that one */
-#define OPEN_MOST 512U    /* descriptors of a process that are looked at */
+#define FRESH     MFS_SEC          /* a thread of that number is still that one */
+#define OPEN_MOST 512U             /* descriptors of a process that are looked at … */
+#define SCAN_EACH (100 * MFS_MSEC) /* … so often */
+#define OPENED    1024U
 
 struct item {
     uint64_t nodeid, parent; /* nodeid 0: free */
@@ -38,6 +40,18 @@ struct program {
     char name[32];
 };
 
+/* A file that a process has open, by its path from the mount on. */
+struct opened {
+    uint64_t ino; /* 0: free */
+    int64_t at;   /* it was so */
+    char *path;
+};
+
+struct scan {
+    uint32_t pid;
+    int64_t at;
+};
+
 struct mfs_names {
     struct mfs_nodeids *nodeids;
     struct mfs_meta *meta;
@@ -46,6 +60,8 @@ struct mfs_names {
     uint64_t now;
     struct item (*set)[WAYS]; /* NULL: nothing was learned */
     struct program program[PROGRAMS];
+    struct opened opened[OPENED];
+    struct scan scan[PROGRAMS];
 };
 
 struct mfs_names *mfs_names_create(struct mfs_nodeids *nodeids, struct mfs_meta *meta,
@@ -70,6 +86,10 @@ static void empty(struct mfs_names *n)
             free(n->set[s][w].name);
     free(n->set);
     n->set = NULL;
+    for (unsigned i = 0; i < OPENED; i++) {
+        free(n->opened[i].path);
+        n->opened[i] = (struct opened){0};
+    }
 }
 
 void mfs_names_forget(struct mfs_names *n)
@@ -205,55 +225,109 @@ static bool climb(struct mfs_names *n, uint64_t nodeid, struct path *p)
     return nodeid == ROOT;
 }
 
-/* Its descriptor of that name in /proc/TID/fdinfo is of inode `ino`. */
-static bool is_open_as(uint32_t tid, const char *fd, uint64_t ino)
+/* The inode of a process' descriptor; 0: it is not known. */
+static uint64_t inode_of(uint32_t pid, const char *fd)
 {
     char path[64], text[512];
     const char *line;
     ssize_t len;
     int file;
 
-    snprintf(path, sizeof path, "/proc/%" PRIu32 "/fdinfo/%.10s", tid, fd);
+    snprintf(path, sizeof path, "/proc/%" PRIu32 "/fdinfo/%.10s", pid, fd);
     file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0)
-        return false;
+        return 0;
     len = read(file, text, sizeof text - 1);
     close(file);
     text[len > 0 ? len : 0] = '\0';
     line = strstr(text, "ino:");
-    return line != NULL && strtoull(line + 4, NULL, 10) == ino;
+    return line != NULL ? strtoull(line + 4, NULL, 10) : 0;
 }
 
-/* What the kernel calls it for who has it open: it asks no file system for that. */
-static bool open_path(struct mfs_names *n, uint32_t tid, const char *fd, struct path *p)
+static void remember(struct mfs_names *n, uint64_t ino, const char *path, int64_t now)
+{
+    struct opened *o = &n->opened[mfs_hash64(&ino, sizeof ino, 0) % OPENED];
+    char *copy = strdup(path);
+
+    pthread_mutex_lock(&n->lock);
+    free(o->path);
+    *o = (struct opened){.ino = copy != NULL ? ino : 0, .at = now, .path = copy};
+    pthread_mutex_unlock(&n->lock);
+}
+
+/* What the kernel calls it for the process that has it open: it asks no file system for that. */
+static void look_at(struct mfs_names *n, uint32_t pid, const char *fd, int64_t now)
 {
     char link[64], path[PATH_MAX];
     size_t top = strlen(n->mount);
+    uint64_t ino;
     ssize_t len;
 
-    snprintf(link, sizeof link, "/proc/%" PRIu32 "/fd/%.10s", tid, fd);
+    snprintf(link, sizeof link, "/proc/%" PRIu32 "/fd/%.10s", pid, fd);
     len = readlink(link, path, sizeof path - 1);
     if (len <= 0)
-        return false;
+        return;
     path[len] = '\0';
-    return strncmp(path, n->mount, top) == 0 && path[top] == '/' && prepend(p, path + top + 1);
+    if (strncmp(path, n->mount, top) != 0 || path[top] != '/')
+        return;
+    ino = inode_of(pid, fd);
+    if (ino != 0)
+        remember(n, ino, path + top + 1, now);
+}
+
+/* Not so often: a process may have many, and the request's answer waits. */
+static bool may_scan(struct mfs_names *n, uint32_t pid, int64_t now)
+{
+    struct scan *s = &n->scan[pid % PROGRAMS];
+    bool may;
+
+    pthread_mutex_lock(&n->lock);
+    may = s->pid != pid || now - s->at > SCAN_EACH;
+    if (may)
+        *s = (struct scan){pid, now};
+    pthread_mutex_unlock(&n->lock);
+    return may;
+}
+
+static void scan(struct mfs_names *n, uint32_t pid, int64_t now)
+{
+    char dir[64];
+    struct dirent *e;
+    DIR *d;
+
+    snprintf(dir, sizeof dir, "/proc/%" PRIu32 "/fd", pid);
+    d = opendir(dir);
+    if (d == NULL)
+        return;
+    for (unsigned i = 0; i < OPEN_MOST && (e = readdir(d)) != NULL; i++)
+        look_at(n, pid, e->d_name, now);
+    closedir(d);
+}
+
+static bool remembered(struct mfs_names *n, uint64_t ino, int64_t now, struct path *p)
+{
+    struct opened *o = &n->opened[mfs_hash64(&ino, sizeof ino, 0) % OPENED];
+    bool is;
+
+    pthread_mutex_lock(&n->lock);
+    is = o->ino == ino && now - o->at <= FRESH && prepend(p, o->path);
+    pthread_mutex_unlock(&n->lock);
+    return is;
 }
 
 static bool find_open(struct mfs_names *n, uint64_t ino, uint32_t tid, struct path *p)
 {
-    char dir[64];
-    struct dirent *e;
-    bool found = false;
-    DIR *d;
+    int64_t now = mfs_clock_mono();
+    char program[32];
+    uint32_t pid;
 
-    snprintf(dir, sizeof dir, "/proc/%" PRIu32 "/fdinfo", tid);
-    d = tid != 0 ? opendir(dir) : NULL;
-    if (d == NULL)
+    if (remembered(n, ino, now, p))
+        return true;
+    mfs_names_program(n, tid, &pid, program, sizeof program);
+    if (pid == 0 || !may_scan(n, pid, now))
         return false;
-    for (unsigned i = 0; i < OPEN_MOST && !found && (e = readdir(d)) != NULL; i++)
-        found = is_open_as(tid, e->d_name, ino) && open_path(n, tid, e->d_name, p);
-    closedir(d);
-    return found;
+    scan(n, pid, now);
+    return remembered(n, ino, now, p);
 }
 
 static void take_out(const struct path *p, bool whole, char *out, size_t size)
