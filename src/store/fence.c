@@ -150,9 +150,9 @@ static int wait_unfenced(struct mfs_store *store, const struct mfs_lane *lanes, 
     return 0;
 }
 
-int mfs_fence_wait(struct mfs_store *store, const struct mfs_lane *lanes, size_t n)
+int mfs_fence_wait(struct mfs_store *store, const struct mfs_lane *lanes, size_t n, int64_t *now)
 {
-    int64_t start, now;
+    int64_t start;
     int rc;
 
     if (!first_fenced(store, lanes, n))
@@ -160,9 +160,9 @@ int mfs_fence_wait(struct mfs_store *store, const struct mfs_lane *lanes, size_t
     start = mfs_clock_mono();
     mfs_phase_begin(MFS_PHASE_MOVE, (uint32_t)(first_fenced(store, lanes, n) - store->part), start);
     rc = wait_unfenced(store, lanes, n, start);
-    now = mfs_clock_mono();
-    mfs_phase_end(0, now);
-    mfs_metric_observe(store->metrics, MFS_STORE_FENCE_TIME, 0, now - start);
+    *now = mfs_clock_mono();
+    mfs_phase_end(0, *now);
+    mfs_metric_observe(store->metrics, MFS_STORE_FENCE_TIME, 0, *now - start);
     return rc;
 }
 

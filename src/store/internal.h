@@ -157,8 +157,9 @@ bool mfs_fence_is_lapse(const struct mfs_err *err);
 void mfs_fence_seen(struct mfs_store *store, uint32_t part, uint64_t gen, bool lapsed);
 
 /* Waits, at most opts.fence_wait, while one of the lanes' partitions is fenced. Returns 0, or -EIO,
- * having logged it. store->lock is held, and given up meanwhile. */
-int mfs_fence_wait(struct mfs_store *store, const struct mfs_lane *lanes, size_t n);
+ * having logged it. *now (mono) goes on when it has waited. store->lock is held, and given up
+ * meanwhile. */
+int mfs_fence_wait(struct mfs_store *store, const struct mfs_lane *lanes, size_t n, int64_t *now);
 
 /* Whether the partition is fenced; asks its process when it is time to. */
 bool mfs_fence_closed(struct mfs_store *store, uint32_t part);

@@ -47,9 +47,9 @@ int mfs_pool_enter(struct mfs_store *store, struct mfs_lane *lanes, size_t n, ui
 {
     int rc;
 
+    *now = mfs_clock_mono(); /* not with the lock held, if it need not be */
     pthread_mutex_lock(&store->lock);
-    rc = mfs_fence_wait(store, lanes, n);
-    *now = mfs_clock_mono();
+    rc = mfs_fence_wait(store, lanes, n, now);
     for (size_t i = 0; i < n && !rc; i++) {
         struct mfs_part *part = &store->part[lanes[i].part];
 

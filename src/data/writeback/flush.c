@@ -350,6 +350,8 @@ static void send_stripes(struct mfs_dirty *d, const struct target *t)
         mfs_wb_send(d->wb, batch, n);
         pthread_mutex_lock(&d->lock);
     }
+    if (!any_target(d, t))
+        return;
     mfs_phase_wait(is_full(d) ? MFS_PHASE_ROOM : MFS_PHASE_DATA);
     while (any_target(d, t))
         mfs_cond_wait(&d->changed, &d->lock, MFS_SEC);

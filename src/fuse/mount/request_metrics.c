@@ -63,8 +63,8 @@ static const struct mfs_metric metrics[MFS_FUSE_METRICS] = {
 };
 
 /* A thread that serves requests. Others look at `r` with the lock held, and while r.since is 0 at
- * nothing else: so the thread takes the lock when it changes that, or anything while it is not 0,
- * but for what is atomic. */
+ * nothing else: so the thread takes the lock to make it 0 again, and changes while it is not only
+ * what is atomic, and what nobody else looks at. */
 struct server {
     pthread_mutex_t lock;
     struct mfs_request r;
@@ -128,10 +128,10 @@ static struct server *new_server(void)
 
 static void forget(struct server *s)
 {
-    if (s->r.since == 0)
+    if (atomic_load_explicit(&s->r.since, memory_order_relaxed) == 0)
         return;
     pthread_mutex_lock(&s->lock);
-    s->r.since = 0;
+    atomic_store_explicit(&s->r.since, 0, memory_order_relaxed);
     s->r.unique = 0;
     s->r.raw = NULL;
     pthread_mutex_unlock(&s->lock);
@@ -161,10 +161,8 @@ void mfs_request_begin(enum mfs_fuse_op op)
 {
     if (self == NULL)
         return;
-    pthread_mutex_lock(&self->lock);
     self->r.op = op;
-    self->r.since = mfs_clock_mono();
-    pthread_mutex_unlock(&self->lock);
+    atomic_store_explicit(&self->r.since, mfs_clock_mono(), memory_order_release);
 }
 
 int64_t mfs_request_since(void)

@@ -10,6 +10,7 @@
 #define MFS_FUSE_MOUNT_REQUEST_METRICS_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -41,7 +42,7 @@ enum mfs_fuse_metric {
 struct mfs_request {
     uint64_t unique; /* the kernel's number; 0: none */
     enum mfs_fuse_op op;
-    int64_t since; /* mono; 0: not yet */
+    _Atomic int64_t since; /* mono; 0: not yet, and nobody else looks at it */
     uint32_t opcode, pid, uid;
     uint64_t nodeid;
     const char *raw; /* as it came, while the thread that it came to serves it; else NULL */

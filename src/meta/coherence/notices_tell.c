@@ -220,10 +220,11 @@ static void wait_answer(struct mfs_notices *n, uint64_t ino, int64_t ns)
 
     pthread_mutex_lock(&n->lock);
     DL_SEARCH_SCALAR(n->list, p, ino, ino);
-    mfs_phase_wait(MFS_PHASE_MOUNTS);
-    if (p)
+    if (p) {
+        mfs_phase_wait(MFS_PHASE_MOUNTS);
         mfs_cond_wait(&n->answered, &n->lock, ns);
-    mfs_phase_over();
+        mfs_phase_over();
+    }
     pthread_mutex_unlock(&n->lock);
 }
 
