@@ -21,7 +21,7 @@ struct mfs_httpd_peer {
 /* A page as it was made, both ways. */
 struct mfs_httpd_kept {
     struct MHD_Response *response; /* NULL: none */
-    int64_t made;                  /* mono */
+    int64_t until;                 /* mono */
 };
 
 struct mfs_httpd_stream; /* stream.c */
@@ -31,6 +31,8 @@ struct mfs_httpd {
     struct MHD_Daemon *daemon;
     struct mfs_watch *watch;
     struct mfs_timer *soon, *look; /* soon: there is more to do at once; look: while one is open */
+    struct mfs_timer *rest;        /* while nothing is watched */
+    uint64_t begun;                /* connections */
     const struct mfs_httpd_page *pages;
     void *arg;
     char address[128];

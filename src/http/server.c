@@ -17,16 +17,16 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "http/httpd_impl.h"
-#include "net/address.h"
+#include "http/listen.h"
 
 #define AREA          "http"
-#define BACKLOG       64
 #define CONNECTIONS   64U
 #define OF_AN_ADDRESS 16U
 #define HEAD_MOST     (16U << 10)
 #define SILENCE       10U            /* s */
 #define REQUEST_TIME  (10 * MFS_SEC) /* until a request has come */
 #define KEPT          (MFS_SEC / 2)
+#define KEPT_TIMES    10 /* as long as it took to make, at least */
 #define HELD_MOST     (64U << 20)
 /* A page runs what this program serves, shows and asks nothing else, and is in no other's frame. */
 #define POLICY                                                                                     \
@@ -34,6 +34,7 @@
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 #define LOOK MFS_SEC
+#define REST (MFS_SEC / 10)
 
 /* The content of an answer, for as long as somebody reads it. */
 struct content {
@@ -122,6 +123,7 @@ static int make(struct mfs_httpd *h, const struct mfs_httpd_page *page, bool oth
                 struct mfs_httpd_kept *k)
 {
     struct mfs_httpd_answer a = {.type = "text/plain; charset=utf-8"};
+    int64_t began = mfs_clock_mono(), now;
     int rc;
 
     forget(k);
@@ -132,7 +134,8 @@ static int make(struct mfs_httpd *h, const struct mfs_httpd_page *page, bool oth
         return rc;
     }
     k->response = respond(h, &a.out, a.type);
-    k->made = mfs_clock_mono();
+    now = mfs_clock_mono();
+    k->until = now + (KEPT_TIMES * (now - began) > KEPT ? KEPT_TIMES * (now - began) : KEPT);
     return k->response ? 0 : -ENOMEM;
 }
 
@@ -150,7 +153,7 @@ static enum MHD_Result serve(struct mfs_httpd *h, struct MHD_Connection *c,
     struct mfs_httpd_kept *k = &h->kept[page - h->pages][other];
     int rc;
 
-    if (k->response && mfs_clock_mono() - k->made < KEPT)
+    if (k->response && mfs_clock_mono() < k->until)
         return MHD_queue_response(c, MHD_HTTP_OK, k->response);
     if (h->held > HELD_MOST)
         return mfs_httpd_refuse(h, c, MHD_HTTP_SERVICE_UNAVAILABLE, MHD_HTTP_HEADER_RETRY_AFTER,
@@ -235,21 +238,24 @@ static void cut_off(const struct mfs_httpd_peer *p)
         shutdown(info->connect_fd, SHUT_RDWR);
 }
 
+/* Where connections were at a limit libmicrohttpd listens again only with the first turn after one
+ * of them has ended: the turn that ends the last of them is not the last look. */
 static void look(void *arg)
 {
     struct mfs_httpd *h = arg;
     int64_t now = mfs_clock_mono();
+    bool none = !h->peers;
 
     for (const struct mfs_httpd_peer *p = h->peers; p; p = p->next)
         if (now >= p->until)
             cut_off(p);
     for (int i = 0; i < MFS_HTTPD_PAGES_MOST; i++)
         for (int k = 0; k < 2; k++)
-            if (now - h->kept[i][k].made >= KEPT)
+            if (now >= h->kept[i][k].until)
                 forget(&h->kept[i][k]);
     mfs_httpd_streams_tell(h);
     turn(h);
-    if (h->peers || !h->look)
+    if (!none || h->peers || !h->look)
         return;
     mfs_timer_cancel(h->look);
     h->look = NULL;
@@ -262,6 +268,7 @@ static void begin(struct mfs_httpd *h, struct MHD_Connection *c, void **context)
     *context = p;
     if (!p)
         return; /* its first request ends it, or its silence */
+    h->begun++;
     *p = (struct mfs_httpd_peer){c, mfs_clock_mono() + REQUEST_TIME, h->peers};
     h->peers = p;
     if (!h->look)
@@ -306,10 +313,29 @@ static void turn(struct mfs_httpd *h)
         h->soon = mfs_loop_timer(h->loop, 0, 0, go_on, h);
 }
 
+static void rested(void *arg)
+{
+    struct mfs_httpd *h = arg;
+
+    h->rest = NULL;
+    mfs_watch_events(h->watch, EPOLLIN);
+}
+
+/* What makes it ready while there is no connection is one that comes. If none has begun it could
+ * not be accepted, for want of a descriptor, and it is ready again at once. */
 static void ready(void *arg, uint32_t events)
 {
+    struct mfs_httpd *h = arg;
+    uint64_t before = h->begun;
+    bool none = !h->peers;
+
     (void)events;
-    turn(arg);
+    turn(h);
+    if (!none || h->begun != before || h->rest)
+        return;
+    h->rest = mfs_loop_timer(h->loop, REST, 0, rested, h);
+    if (h->rest)
+        mfs_watch_events(h->watch, 0);
 }
 
 int mfs_httpd_add(struct mfs_httpd *h, int fd)
@@ -332,42 +358,6 @@ static void log_line(void *arg, const char *fmt, va_list ap)
     vsnprintf(line, sizeof line, fmt, ap);
     line[strcspn(line, "\n")] = '\0';
     mfs_debug(AREA, "%s", line);
-}
-
-static bool is_loopback(const struct mfs_address *a)
-{
-    const union mfs_inet *i = (const union mfs_inet *)&a->sa;
-
-    if (i->any.sa_family == AF_INET)
-        return ntohl(i->v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
-    return IN6_IS_ADDR_LOOPBACK(&i->v6.sin6_addr) ||
-           (IN6_IS_ADDR_V4MAPPED(&i->v6.sin6_addr) &&
-            i->v6.sin6_addr.s6_addr[12] == IN_LOOPBACKNET);
-}
-
-/* The descriptor, or a negative errno with the reason. */
-static int open_socket(struct mfs_httpd *h, const char *address, struct mfs_err *err)
-{
-    struct mfs_address a;
-    int on = 1, fd, rc = mfs_address_parse(address, &a, err);
-
-    if (!rc && a.sa.ss_family == AF_UNIX)
-        rc = mfs_err_set(err, -EINVAL, "\"%s\" is not an address like 127.0.0.1:9470", address);
-    if (rc)
-        return rc;
-    h->open_to_all = is_loopback(&a);
-    fd = socket(a.sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return mfs_err_set(err, -errno, "%s: %s", address, strerror(errno));
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(fd, (struct sockaddr *)&a.sa, a.len) || listen(fd, BACKLOG) ||
-        getsockname(fd, (struct sockaddr *)&a.sa, &a.len)) {
-        rc = mfs_err_set(err, -errno, "can't listen at %s: %s", address, strerror(errno));
-        close(fd);
-        return rc;
-    }
-    mfs_address_format(&a, h->address, sizeof h->address);
-    return fd;
 }
 
 static struct MHD_Daemon *start(struct mfs_httpd *h, int fd)
@@ -414,7 +404,8 @@ struct mfs_httpd *mfs_httpd_create(struct mfs_loop *loop, const char *address, c
     h->arg = arg;
     h->open_to_all = true;
     mfs_text_copy(h->token, sizeof h->token, token);
-    fd = address ? open_socket(h, address, err) : -1;
+    fd = address ? mfs_httpd_listen(address, h->address, sizeof h->address, &h->open_to_all, err)
+                 : -1;
     if (address && fd < 0) {
         mfs_httpd_destroy(h);
         return NULL;
@@ -447,6 +438,7 @@ void mfs_httpd_destroy(struct mfs_httpd *h)
     }
     mfs_timer_cancel(h->soon);
     mfs_timer_cancel(h->look);
+    mfs_timer_cancel(h->rest);
     explicit_bzero(h->token, sizeof h->token);
     free(h);
 }

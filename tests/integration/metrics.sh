@@ -124,6 +124,33 @@ must_happen 20 is 3 'count(memefs_node_up == 1)'
 expect_fail 1 cm_ start --metrics 127.0.0.1:9999
 kill "$prometheus"
 wait "$prometheus" || true
+
+say "all connections there may be, from where readers are, too; then no descriptor is left"
+cm_pid=$(cut -d' ' -f1 "$STATE/cm.pid")
+served $at >/dev/null || fail "cm does not serve"
+timeout 100 python3 "$client" idle 127.0.0.1 9470 100 127.0.0.1,127.0.0.3,127.0.0.4,127.0.0.5 >"$T/idle" &
+flood=$!
+wait_for 20 grep -q held "$T/idle" || fail "no connections"
+! served $at --max-time 1 >/dev/null || fail "there are more connections than there may be"
+must_happen 20 served $at
+kill "$flood"
+sleep 1 # until cm has closed its own ends, too
+
+cpu() # ticks that cm has used
+{
+    sed 's/.*) //' "/proc/$cm_pid/stat" | awk '{print $12 + $13}'
+}
+
+free=0
+while [ -e "/proc/$cm_pid/fd/$free" ]; do free=$((free + 1)); done
+limit=$(prlimit --pid "$cm_pid" --nofile --noheadings --output SOFT)
+prlimit --pid "$cm_pid" --nofile="$free:"
+used=$(cpu)
+! served $at --max-time 2 >/dev/null || fail "it has descriptors"
+used=$(($(cpu) - used))
+[ "$used" -lt 100 ] || fail "cm has used $used ticks while it could not accept"
+prlimit --pid "$cm_pid" --nofile="$limit:"
+must_happen 5 served $at
 cm_ stop
 
 say "at an address that others reach"

@@ -1,17 +1,19 @@
 """What clients of HTTP do that mean no good, at HOST PORT: `idle N` holds N connections that say nothing or half a
 request, `deaf PATH` asks once and `slow` for page after page, and both read nothing, `take` listens there itself, `oversize` and `garbage` send what no server takes.
-With a second address as FROM the connections come from there."""
+With a second address as FROM, or several (A,B,…), the connections come from there, by turns."""
+import itertools
 import socket
 import sys
 import time
 
 what, host, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
-source = sys.argv[5] if len(sys.argv) > 5 else None
+sources = itertools.cycle(sys.argv[5].split(",") if len(sys.argv) > 5 else [None])
 
 
 def connect():
     s = socket.socket(socket.AF_INET)
     s.settimeout(5)
+    source = next(sources)
     if source:
         s.bind((source, 0))
     s.connect((host, port))
