@@ -107,7 +107,7 @@ const charts = [
   { title: "Latency of operations", unit: seconds, lines: [["99 of 100 below", "p99", 1]] },
 ];
 const W = 400, H = 150, LEFT = 62, RIGHT = 6, TOP = 8, BOTTOM = 20;
-const past = { hour: null, day: null };
+const past = { hour: null, day: null, nodes: new Map() };
 let range = "hour", limits = [], marks = [];
 
 function shape(curve, span) {
@@ -121,6 +121,7 @@ function shape(curve, span) {
 function take(all) {
   past.hour = shape(all.hour, 3600);
   past.day = shape(all.day, 86400);
+  past.nodes = new Map((all.nodes || []).map((n) => [n.name, n.curve]));
 }
 
 // What has just come belongs to the end of the curves.
@@ -316,19 +317,31 @@ function showTiles(d) {
   ]);
 }
 
+// What a node has used in the last hour, against what it may.
+function drawSpark(cell, n) {
+  const curve = past.nodes.get(n.name), list = (curve && curve.used) || [], most = n.memory_capacity || 1;
+  const d = line(list, (i) => i / Math.max(1, list.length - 1) * 100, (v) => 21 - Math.min(1, v / most) * 20, 0);
+  if (!cell.firstChild) {
+    cell.append(svg("svg", { class: "spark c1", viewBox: "0 0 100 22", preserveAspectRatio: "none", "aria-hidden": "true" }));
+    cell.firstChild.append(svg("path", { class: "grid", d: "M0 21.5H100" }), svg("path", {}));
+  }
+  if (cell.firstChild.lastChild.getAttribute("d") !== d) cell.firstChild.lastChild.setAttribute("d", d);
+}
+
 function showNodes(d) {
   const links = d.status.nodes.map((n) => Math.max(n.bandwidth_in || 0, n.bandwidth_out || 0, n.bandwidth_capacity || 0));
   const most = Math.max(1, ...links);
-  keep($("nodes").tBodies[0], d.status.nodes, (n) => n.name, () => newRow(["", "", "bar", "bar", "bar", "num", "num"]), (row, n) => {
+  keep($("nodes").tBodies[0], d.status.nodes, (n) => n.name, () => newRow(["", "", "bar", "", "bar", "bar", "num", "num"]), (row, n) => {
     const c = row.cells, share = n.memory_capacity ? (n.memory_used || 0) / n.memory_capacity : 0;
     const link = n.bandwidth_capacity || most;
     say(c[0], `${n.name} ${n.address || ""}`);
     setState(c[1], n.state);
     setBar(c[2], `${bytes(n.memory_used || 0)} of ${bytes(n.memory_capacity || 0)}`, share, share > 0.95);
-    setBar(c[3], rate(n.bandwidth_in || 0), (n.bandwidth_in || 0) / link);
-    setBar(c[4], rate(n.bandwidth_out || 0), (n.bandwidth_out || 0) / link);
-    say(c[5], String(n.partitions || 0));
-    say(c[6], known(n.share) ? n.share.toFixed(2) : "–");
+    drawSpark(c[3], n);
+    setBar(c[4], rate(n.bandwidth_in || 0), (n.bandwidth_in || 0) / link);
+    setBar(c[5], rate(n.bandwidth_out || 0), (n.bandwidth_out || 0) / link);
+    say(c[6], String(n.partitions || 0));
+    say(c[7], known(n.share) ? n.share.toFixed(2) : "–");
   });
 }
 
@@ -497,5 +510,6 @@ if (report) {
   heard = Date.now();
   connect();
   setInterval(watch, 1000);
+  setInterval(() => { if (!document.hidden) fetchHistory(); }, 60000);
   document.addEventListener("visibilitychange", () => { if (!document.hidden && last) { show(last); fetchHistory(); } });
 }
