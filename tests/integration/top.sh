@@ -103,6 +103,11 @@ end 143
 END
 on 80x24 <<'END'
 see ^.node-0
+keys \x1c
+end 131
+END
+on 80x24 <<'END'
+see ^.node-0
 signal SEGV
 end -11
 END

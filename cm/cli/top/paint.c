@@ -45,6 +45,7 @@ static void give_back(void)
 /* The last thing before a crash. */
 static void on_crash(int signo)
 {
+    alarm(1); /* endwin(3) may wait for a lock that was held then, of malloc(3) say */
     give_back();
     signal(signo, SIG_DFL);
     raise(signo);

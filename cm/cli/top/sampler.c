@@ -57,13 +57,15 @@ static int ask(const struct mfs_paths *p, struct mfs_top_sample *s,
     struct mfs_mounts mounts = {0};
     struct mfs_status status;
     struct mfs_err none;
+    int64_t when; /* an age is of then: what the answer takes is not to look like news */
     int rc = mfs_client_call(p, MFS_MSG_STATUS, NULL, TIME_LIMIT, &status, err);
 
     if (rc)
         return rc;
+    when = mfs_clock_mono();
     if (mfs_client_call(p, MFS_MSG_CLIENTS, NULL, TIME_LIMIT, &mounts, &none))
         mounts = (struct mfs_mounts){0}; /* of a former cm, say: the rest is there */
-    rc = mfs_top_make(s, mfs_clock_mono(), &status, &mounts, before);
+    rc = mfs_top_make(s, when, &status, &mounts, before);
     mfs_schema_clear(&mfs_mounts_schema, &mounts);
     return rc ? mfs_err_set(err, rc, "out of memory") : 0;
 }

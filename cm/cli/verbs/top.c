@@ -77,26 +77,35 @@ static int serve(struct mfs_top_sampler *t, int wake)
     return ended_by ? EXIT_SIGNAL + ended_by : 0;
 }
 
+static void hear_signals(void)
+{
+    static const int ends[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
+    struct sigaction end = {.sa_handler = on_end};
+
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        sigaction(ends[i], &end, NULL);
+}
+
+/* The terminal is taken before there is another thread, which its locale would change under. */
 static int run_screen(struct mfs_verb_call *call, struct mfs_err *err)
 {
-    struct sigaction end = {.sa_handler = on_end};
     struct mfs_top_sampler *t;
     int fds[2], rc;
 
     if (pipe2(fds, O_CLOEXEC | O_NONBLOCK))
         return mfs_err_set(err, -errno, "pipe: %s", strerror(errno));
-    t = mfs_top_sampler_start(&call->paths, fds[1]);
-    if (!t)
-        return mfs_err_set(err, -ENOMEM, "out of memory");
     rc = mfs_top_screen_open(err);
-    if (rc)
+    if (rc) {
+        close(fds[0]);
+        close(fds[1]);
         return rc;
-    sigaction(SIGINT, &end, NULL);
-    sigaction(SIGTERM, &end, NULL);
-    sigaction(SIGHUP, &end, NULL);
-    rc = serve(t, fds[0]);
+    }
+    hear_signals();
+    t = mfs_top_sampler_start(&call->paths, fds[1]); /* may write to it until the process ends */
+    rc = t ? serve(t, fds[0]) : mfs_err_set(err, -ENOMEM, "out of memory");
     mfs_top_screen_close();
-    mfs_top_sampler_end(t);
+    if (t)
+        mfs_top_sampler_end(t);
     return rc;
 }
 
