@@ -20,12 +20,53 @@
 
 #define ADOPT_TIME (20 * MFS_SEC) /* that Local Managers may take to find a new cm */
 
-static uint64_t capacity(const struct mfs_cm *cm, const struct mfs_node *node)
-{
-    uint32_t n = mfs_cm_state_count(&cm->state, node->record->id);
+/* What a node has, by one pass over the partitions, as watchers ask each second. */
+struct tally {
+    uint32_t id;
+    uint32_t serves, replicas;
+    const struct mfs_cm_node *node;
+};
 
+static int by_id(const void *a, const void *b)
+{
+    uint32_t x = ((const struct tally *)a)->id, y = ((const struct tally *)b)->id;
+
+    return (x > y) - (x < y);
+}
+
+/* NULL: there is no such node. */
+static struct tally *find(struct tally *t, uint32_t n, uint32_t id)
+{
+    const struct tally key = {.id = id};
+
+    return bsearch(&key, t, n, sizeof *t, by_id);
+}
+
+/* By the nodes' ids; NULL: out of memory. */
+static struct tally *count_up(const struct mfs_cm_state *st)
+{
+    struct tally *t = calloc(st->nnodes + 1, sizeof *t), *of;
+
+    if (!t)
+        return NULL;
+    for (uint32_t i = 0; i < st->nnodes; i++)
+        t[i] = (struct tally){.id = st->node[i].id, .node = &st->node[i]};
+    qsort(t, st->nnodes, sizeof *t, by_id);
+    for (uint32_t i = 0; i < st->nparts; i++) {
+        of = find(t, st->nnodes, st->part[i].node);
+        if (of)
+            of->serves++;
+        of = mfs_replicas_ready(st, i) ? find(t, st->nnodes, st->part[i].replica_node) : NULL;
+        if (of)
+            of->replicas++;
+    }
+    return t;
+}
+
+static uint64_t capacity(const struct mfs_node *node, uint32_t partitions)
+{
     return node->last.memory_capacity ? node->last.memory_capacity
-                                      : mfs_capacity_used(node->record->memory, n);
+                                      : mfs_capacity_used(node->record->memory, partitions);
 }
 
 static const char *node_state(const struct mfs_cm *cm, const struct mfs_node *n)
@@ -58,12 +99,13 @@ static const char *deployment_state(const struct mfs_cm *cm)
     return mfs_cm_changing(cm) ? "scaling" : MFS_PHASE_RUNNING;
 }
 
-static void fill_node(const struct mfs_cm *cm, const struct mfs_node *node,
+static void fill_node(const struct mfs_cm *cm, const struct mfs_node *node, const struct tally *t,
                       struct mfs_status_node *n)
 {
     n->id = node->record->id;
-    n->partitions = mfs_cm_state_count(&cm->state, n->id);
-    n->memory_capacity = capacity(cm, node);
+    n->partitions = t->serves;
+    n->replicas = t->replicas;
+    n->memory_capacity = capacity(node, t->serves);
     n->memory_used = node->last.memory_used;
     n->bandwidth_in = node->conn ? node->last.bandwidth_in : 0;
     n->bandwidth_out = node->conn ? node->last.bandwidth_out : 0;
@@ -71,8 +113,6 @@ static void fill_node(const struct mfs_cm *cm, const struct mfs_node *node,
     memcpy(n->bandwidth_from, node->record->bandwidth_from, sizeof n->bandwidth_from);
     n->epoch = node->last.epoch;
     n->clients_behind = node->conn ? node->behind : 0;
-    for (uint32_t i = 0; i < cm->state.nparts; i++)
-        n->replicas += cm->state.part[i].replica_node == n->id && mfs_replicas_ready(&cm->state, i);
     n->votes = node->record->votes & MFS_VOTES_NOW;
     n->copy_behind_ms = mfs_copies_behind(node, mfs_clock_mono());
     memcpy(n->name, node->record->name, sizeof n->name);
@@ -144,16 +184,16 @@ static void put_checkpoint(const struct mfs_cm_state *st, struct mfs_status *s)
     put_time((time_t)st->checkpoint_time, s->checkpoint_time);
 }
 
-static void put_name(const struct mfs_cm_state *st, uint32_t id, char *out, size_t n)
+static void put_name(struct tally *t, uint32_t n, uint32_t id, char *out, size_t size)
 {
-    const struct mfs_cm_node *node = mfs_cm_state_node(st, id);
+    const struct tally *of = find(t, n, id);
 
-    if (node)
-        mfs_text_copy(out, n, node->name);
+    if (of)
+        mfs_text_copy(out, size, of->node->name);
 }
 
 /* Where each partition is, and its replica. */
-static int put_places(const struct mfs_cm *cm, struct mfs_status *s)
+static int put_places(const struct mfs_cm *cm, struct tally *t, struct mfs_status *s)
 {
     const struct mfs_cm_state *st = &cm->state;
 
@@ -166,33 +206,46 @@ static int put_places(const struct mfs_cm *cm, struct mfs_status *s)
 
         p->partition = i;
         p->bytes = cm->part_bytes[i];
-        put_name(st, st->part[i].node, p->node, sizeof p->node);
+        put_name(t, st->nnodes, st->part[i].node, p->node, sizeof p->node);
         if (mfs_replicas_ready(st, i))
-            put_name(st, st->part[i].replica_node, p->replica, sizeof p->replica);
+            put_name(t, st->nnodes, st->part[i].replica_node, p->replica, sizeof p->replica);
     }
+    return 0;
+}
+
+/* Nodes that are still to come do not count for the whole. */
+static int put_nodes(const struct mfs_cm *cm, struct tally *t, struct mfs_status *s)
+{
+    const struct mfs_cm_state *st = &cm->state;
+    double sum = 0, used = 0;
+
+    s->node = calloc(st->nnodes, sizeof *s->node);
+    if (!s->node)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < st->nnodes; i++) {
+        fill_node(cm, cm->nodes[i], find(t, st->nnodes, st->node[i].id), &s->node[i]);
+        if (!strcmp(st->node[i].transition, MFS_NODE_COMING))
+            continue;
+        sum += (double)s->node[i].memory_capacity;
+        used += (double)s->node[i].memory_used;
+    }
+    s->utilization = sum > 0 ? used / sum : 0;
     return 0;
 }
 
 int mfs_status_make(const struct mfs_cm *cm, struct mfs_status *s)
 {
     const struct mfs_cm_state *st = &cm->state;
-    double sum = 0, used = 0;
+    struct tally *t = count_up(st);
+    int rc;
 
     *s = (struct mfs_status){.partitions = st->nparts, .beta = st->beta, .nnodes = st->nnodes};
-    s->node = calloc(st->nnodes, sizeof *s->node);
-    if (!s->node)
+    if (!t || put_nodes(cm, t, s)) {
+        free(t);
         return -ENOMEM;
-    for (uint32_t i = 0; i < st->nnodes; i++) {
-        if (!strcmp(st->node[i].transition, MFS_NODE_COMING))
-            continue;
-        sum += (double)capacity(cm, cm->nodes[i]);
-        used += (double)cm->nodes[i]->last.memory_used;
     }
-    for (uint32_t i = 0; i < st->nnodes; i++)
-        fill_node(cm, cm->nodes[i], &s->node[i]);
     s->replicas = st->replicas;
     s->unprotected = mfs_replicas_missing(cm);
-    s->utilization = sum > 0 ? used / sum : 0;
     s->epoch = st->table ? st->table->epoch : 0;
     s->term = st->term;
     s->will_lose = mfs_departures_will_lose(cm);
@@ -203,8 +256,13 @@ int mfs_status_make(const struct mfs_cm *cm, struct mfs_status *s)
     mfs_text_copy(s->state, sizeof s->state, deployment_state(cm));
     put_checkpoint(st, s);
     put_counters(cm, s);
-    if (!put_shares(cm, s) && !put_places(cm, s) && !mfs_migrate_status(cm, s))
-        return 0;
-    mfs_schema_clear(&mfs_status_schema, s);
-    return -ENOMEM;
+    rc = put_shares(cm, s);
+    if (!rc)
+        rc = put_places(cm, t, s);
+    free(t);
+    if (!rc)
+        rc = mfs_migrate_status(cm, s);
+    if (rc)
+        mfs_schema_clear(&mfs_status_schema, s);
+    return rc;
 }
