@@ -237,14 +237,14 @@ int mfs_vfs_setlk(struct mfs_file *file, const struct mfs_lock *lock, bool flock
 
 /* Waiting for a lock costs no thread of the caller. ns < 0: for ever, else for at most `ns` and
  * only while it is for holders that have just closed (-EBUSY, above); then -EAGAIN. create, then
- * start (0: `done` will be called, else not, and the waiter is gone); cancel may be called from
- * create until `done` returns, from any thread. The waiter frees itself after `done`; the file must
- * stay open until then. */
+ * start (0: `done` will be called, and then the waiter frees itself; else not: destroy it); cancel
+ * may be called from create until then, from any thread. The file must stay open until then. */
 struct mfs_lock_waiter;
 struct mfs_lock_waiter *mfs_lock_waiter_create(struct mfs_file *file, const struct mfs_lock *lock,
                                                bool flock, int64_t ns, mfs_vfs_lock_fn *done,
                                                void *arg);
 int mfs_lock_waiter_start(struct mfs_lock_waiter *waiter);
+void mfs_lock_waiter_destroy(struct mfs_lock_waiter *waiter); /* one that has not been started */
 void mfs_lock_waiter_cancel(struct mfs_lock_waiter *waiter);
 /* Who has the lock that it waits for, as of its last try. From create until `done` returns, by any
  * thread. */

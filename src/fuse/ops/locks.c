@@ -48,8 +48,10 @@ static void wait_for(struct pending *p, struct mfs_file *file, const struct mfs_
         fuse_req_interrupt_func(p->req, interrupted, w);
     }
     mfs_request_waits(&p->timing, w);
-    if (mfs_lock_waiter_start(w) < 0)
-        answer(p, -EINTR);
+    if (mfs_lock_waiter_start(w) < 0) {
+        answer(p, -EINTR); /* until then others may look at it, or cancel it */
+        mfs_lock_waiter_destroy(w);
+    }
 }
 
 static void set_lock(fuse_req_t req, struct fuse_file_info *fi, const struct mfs_lock *lock,

@@ -364,10 +364,12 @@ int mfs_lock_waiter_start(struct mfs_lock_waiter *w)
         attend(lw);
     }
     pthread_mutex_unlock(&lw->lock);
-    if (!stop)
-        return 0;
+    return stop ? -EINTR : 0;
+}
+
+void mfs_lock_waiter_destroy(struct mfs_lock_waiter *w)
+{
     free(w);
-    return -EINTR;
 }
 
 struct mfs_lock_holder mfs_lock_waiter_holder(struct mfs_lock_waiter *w)
