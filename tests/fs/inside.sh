@@ -85,6 +85,10 @@ printf 'some text' >dir/file
 stat dir/none 2>/dev/null || true
 mv dir/file dir/renamed
 read -r _ <dir/renamed || true
+printf 'two' >dir/two
+python3 -c 'import ctypes
+assert ctypes.CDLL(None).renameat2(-100, b"dir/renamed", -100, b"dir/two", 2) == 0 # RENAME_EXCHANGE'
+printf 'more text' >>dir/renamed
 traced()
 {
     jq -e -s --arg path "${work##*/}/$2" "any(.[]; .op == \"$1\" and .path == \$path ${3:-})" "$scratch/trace" >/dev/null
@@ -96,6 +100,7 @@ traced create dir/file 'and .trips > 0 and (.places | length) > 0 and .partition
     fail "create: $(cat "$scratch/trace")"
 traced lookup dir/none 'and .error == "ENOENT" and .program == "stat"' || fail "lookup: $(cat "$scratch/trace")"
 traced open dir/renamed || fail "the new name: $(cat "$scratch/trace")"
+traced write dir/renamed 'and .bytes == 9' || fail "names exchanged: $(cat "$scratch/trace")"
 
 # What a process has open since before: of all its files at once, as one look at them has to do.
 python3 - "$inside/trace.json" "${work##*/}" <<'PYTHON' || fail "paths of files that were open"

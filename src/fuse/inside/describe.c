@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <linux/fs.h>
 #include <linux/fuse.h>
 
 #include "base/clock.h"
@@ -71,15 +72,17 @@ const char *mfs_describe_name(const struct mfs_request *r)
 
 static void learn_rename(struct mfs_names *names, const struct mfs_request *r, const char *name)
 {
-    uint64_t to;
+    struct fuse_rename2_in in = {0};
     const char *new_name = name + strlen(name) + 1;
-    const void *in = behind(r, 0, sizeof to); /* newdir is the first in both forms */
+    /* newdir is the first in both forms */
+    size_t size = r->opcode == FUSE_RENAME2 ? sizeof in : sizeof(struct fuse_rename_in);
+    const void *form = behind(r, 0, size);
 
-    if (in == NULL ||
+    if (form == NULL ||
         name_at(r, (size_t)(new_name - r->raw) - sizeof(struct fuse_in_header)) == NULL)
         return;
-    memcpy(&to, in, sizeof to);
-    mfs_names_renamed(names, r->nodeid, name, to, new_name);
+    memcpy(&in, form, size);
+    mfs_names_renamed(names, r->nodeid, name, in.newdir, new_name, in.flags & RENAME_EXCHANGE);
 }
 
 void mfs_describe_learn(struct mfs_names *names, const struct mfs_request *r,

@@ -141,7 +141,11 @@ void mfs_names_learn(struct mfs_names *n, uint64_t nodeid, uint64_t parent, cons
     pthread_mutex_unlock(&n->lock);
 }
 
-/* The one that was there before is replaced. */
+static bool has_name(const struct item *i, uint64_t parent, const char *name)
+{
+    return i->nodeid != 0 && i->parent == parent && strcmp(i->name, name) == 0;
+}
+
 static void move(struct item *i, uint64_t parent, const char *name)
 {
     char *copy = strdup(name);
@@ -154,15 +158,17 @@ static void move(struct item *i, uint64_t parent, const char *name)
 }
 
 void mfs_names_renamed(struct mfs_names *n, uint64_t parent, const char *name, uint64_t new_parent,
-                       const char *new_name)
+                       const char *new_name, bool exchange)
 {
     pthread_mutex_lock(&n->lock);
     for (unsigned s = 0; n->set != NULL && s < SETS; s++)
         for (unsigned w = 0; w < WAYS; w++) {
             struct item *i = &n->set[s][w];
 
-            if (i->nodeid != 0 && i->parent == parent && strcmp(i->name, name) == 0)
+            if (has_name(i, parent, name))
                 move(i, new_parent, new_name);
+            else if (exchange && has_name(i, new_parent, new_name))
+                move(i, parent, name);
         }
     pthread_mutex_unlock(&n->lock);
 }

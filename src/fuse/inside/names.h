@@ -5,6 +5,7 @@
 #ifndef MFS_FUSE_INSIDE_NAMES_H
 #define MFS_FUSE_INSIDE_NAMES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,8 +19,9 @@ struct mfs_names *mfs_names_create(struct mfs_nodeids *nodeids, struct mfs_meta 
 void mfs_names_destroy(struct mfs_names *n); /* takes NULL */
 
 void mfs_names_learn(struct mfs_names *n, uint64_t nodeid, uint64_t parent, const char *name);
+/* `exchange`: what had the new name has the old one now. */
 void mfs_names_renamed(struct mfs_names *n, uint64_t parent, const char *name, uint64_t new_parent,
-                       const char *new_name);
+                       const char *new_name, bool exchange);
 /* Nobody looks any more. */
 void mfs_names_forget(struct mfs_names *n);
 

@@ -10,7 +10,8 @@
 #include "fuse/inside/inside_impl.h"
 
 #define GATHER (5 * MFS_MSEC)
-#define MUCH   (64U << 10) /* bytes that are made ready at once */
+#define MUCH   (64U << 10) /* bytes that are made ready at once … */
+#define FEW    (16U << 10) /* … and of which a reader need not be woken before others have come */
 
 struct parked {
     uint64_t unique;
@@ -29,7 +30,11 @@ struct mfs_stream {
 int mfs_stream_open(struct mfs_inside *i, bool json, struct mfs_stream **stream)
 {
     struct mfs_stream *s = calloc(1, sizeof *s);
-    int rc = s != NULL ? mfs_trace_ring_open(i->ring, &s->at) : -ENOMEM;
+    int rc;
+
+    if (!mfs_trace_ring_is_read(i->ring)) /* what ended beside the last reader's end may be noted */
+        mfs_names_forget(i->names);
+    rc = s != NULL ? mfs_trace_ring_open(i->ring, &s->at) : -ENOMEM;
 
     if (rc < 0) {
         free(s);
@@ -158,7 +163,7 @@ static int park(struct mfs_inside *i, struct mfs_stream *s, uint64_t unique, siz
         return -ENOMEM;
     *p = (struct parked){.unique = unique, .size = size};
     LL_APPEND(s->parked, p);
-    if (!mfs_trace_ring_want(i->ring, s->at))
+    if (mfs_buf_len(&s->text) > 0 || !mfs_trace_ring_want(i->ring, s->at))
         sem_post(&i->wake);
     return 0;
 }
@@ -166,22 +171,21 @@ static int park(struct mfs_inside *i, struct mfs_stream *s, uint64_t unique, siz
 void mfs_stream_read(struct mfs_inside *i, struct mfs_stream *s, uint64_t unique, size_t size,
                      bool wait)
 {
-    int rc;
+    bool left;
+    int rc = 0;
 
     pthread_mutex_lock(&i->lock);
-    if (atomic_load(&i->stop) || size == 0 || mfs_buf_len(&s->text) > 0) {
+    left = mfs_buf_len(&s->text) > 0;
+    if (!left)
+        gather(i, s);
+    if (wait && !left && size > 0 && !atomic_load(&i->stop) && mfs_buf_len(&s->text) < FEW)
+        rc = park(i, s, unique, size);
+    else if (!wait && size > 0 && !atomic_load(&i->stop) && mfs_buf_len(&s->text) == 0)
+        mfs_inside_reply(i->m, unique, -EAGAIN, NULL, 0);
+    else
         give(i, s, unique, size);
-    } else {
-        rc = wait ? park(i, s, unique, size) : -EAGAIN;
-        if (rc < 0 && !wait) {
-            gather(i, s);
-            rc = mfs_buf_len(&s->text) > 0 ? 0 : rc;
-            if (rc == 0)
-                give(i, s, unique, size);
-        }
-        if (rc < 0)
-            mfs_inside_reply(i->m, unique, rc, NULL, 0);
-    }
+    if (rc < 0)
+        mfs_inside_reply(i->m, unique, rc, NULL, 0);
     pthread_mutex_unlock(&i->lock);
 }
 
