@@ -10,7 +10,8 @@
 #include "cli/verbs.h"
 #include "trace/profile.h"
 
-#define WHOLE (1U << 20)
+#define WHOLE   (1U << 20)
+#define LONGEST 1e12 /* ms: with a time in ns it stays within 64 bits */
 
 struct trace {
     bool json;
@@ -37,7 +38,7 @@ int mfs_verb_duration(const char *text, double *ms)
             int rc = mfs_text_f64(number, ms);
 
             *ms *= units[i].ms;
-            return rc;
+            return rc == 0 && *ms > LONGEST ? -EINVAL : rc;
         }
     return -EINVAL;
 }

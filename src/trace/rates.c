@@ -29,10 +29,13 @@ static void add_durations(const struct mfs_metric_snapshot *before,
     const struct mfs_metric_sample *was = find(before, now->name, now->labels);
 
     for (uint32_t i = 0; i < now->nbuckets; i++)
-        all[now->bucket[i].index].count += now->bucket[i].count;
+        if (now->bucket[i].index < MFS_METRIC_BUCKETS)
+            all[now->bucket[i].index].count += now->bucket[i].count;
     for (uint32_t i = 0; was != NULL && i < was->nbuckets; i++) {
         struct mfs_metric_bucket *b = &all[was->bucket[i].index];
 
+        if (was->bucket[i].index >= MFS_METRIC_BUCKETS)
+            continue;
         b->count -= b->count > was->bucket[i].count ? was->bucket[i].count : b->count;
     }
 }

@@ -48,6 +48,7 @@ tail -n 1 "$T/stats" | awk '{ exit !($1 > 100 && $2 == 0 && $8 == 0) }' || fail 
 timeout 20 memefs stats "$MNT0" --interval 0.5 --count 1 --json | jq -e '.meta > 100 and .p99_ms > 0 and .errors == 0' >/dev/null ||
     fail "memefs stats --interval --json"
 expect_fail 2 memefs stats "$MNT0" --count 1
+expect_fail 2 memefs profile "$MNT0" --for 99999999999min
 touch "$MNT0/out/enough"
 kill "$tracer" "$!" || fail "memefs trace has ended by itself"
 wait
