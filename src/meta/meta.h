@@ -263,7 +263,9 @@ struct mfs_commit {
     uint64_t end;                   /* the size becomes at least this (0: it stays) */
     const struct mfs_range *stored; /* what has been stored in the stripes since the last commit: */
     size_t nstored;                 /* ascending; it is content from now on, as the parts are */
-    struct timespec mtime;          /* mtime and ctime become this */
+    uint64_t data_end;              /* that becomes at least this (0: it stays); what comes below it
+                                     * so, and is not stored, is void */
+    struct timespec mtime;          /* mtime and ctime become this (zeros: they stay) */
     const uint64_t *cuts;           /* what attr.cuts was before the first of that was stored; NULL:
                                      * whatever it is */
     const struct mfs_part *parts;   /* written to stripe 0 in the same step; small: copied */

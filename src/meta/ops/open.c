@@ -211,9 +211,9 @@ int mfs_meta_commit(struct mfs_meta *meta, uint64_t ino, const struct mfs_commit
         goto out;
     add_str(&a, commit->nparts ? "mfs_commit" : "mfs_commit0");
     add_bin(&a, key.b, sizeof key.b);
-    add_bin(&a, time.b, sizeof time.b);
+    add_bin(&a, time.b, commit->mtime.tv_sec ? sizeof time.b : 0);
     add_int(&a, (int64_t)commit->end);
-    add_int(&a, 0);
+    add_int(&a, (int64_t)commit->data_end);
     add_bin(&a, room.b, commit->room ? sizeof room.b : 0);
     add_bin(&a, sid.b, sizeof sid.b);
     add_bin(&a, stored, PAIR * commit->nstored);

@@ -193,18 +193,23 @@ static bool is_place_taken(const struct mfs_request *r)
     return taken;
 }
 
-static void cut_stripe0(const struct mfs_request *r, int64_t size)
+/* Where it ends now, if it was longer; 0: it stays. */
+static int64_t cut_stripe0(const struct mfs_request *r, int64_t size)
 {
     struct RedisModuleKey *stripe;
+    struct mfs_cut c;
 
     if (size >= mfs_request_int(r, STRIPE))
-        return;
+        return 0;
     stripe = mfs_key_stripe0(r->ctx, mfs_request_arg(r, INO), MFS_REDIS_WRITE);
-    mfs_stripe_cut(r->ctx, stripe, size);
+    c = mfs_stripe_cut(r->ctx, stripe, size);
     mfs_key_close(stripe);
+    return c.now < c.old ? c.now : 0;
 }
 
-static void cut_record(const struct mfs_request *r, struct mfs_inode *i, int64_t size)
+/* Of what is left of stripe 0, up to `kept`, nothing may have been committed: zeros before bytes
+ * that were stored far behind the end. */
+static void cut_record(const struct mfs_request *r, struct mfs_inode *i, int64_t size, int64_t kept)
 {
     bool shorter = size <= mfs_rec_i64(i->rec, MFS_REC_SIZE);
     struct mfs_span time = mfs_request_arg(r, TIME);
@@ -218,6 +223,8 @@ static void cut_record(const struct mfs_request *r, struct mfs_inode *i, int64_t
     memcpy(i->rec + MFS_REC_CTIME, time.p, time.n);
     if (shorter)
         mfs_voids_cut(r->ctx, mfs_request_arg(r, INO), i);
+    if (kept > mfs_rec_i64(i->rec, MFS_REC_END))
+        mfs_voids_leave(r->ctx, mfs_request_arg(r, INO), i, kept);
     mfs_key_changed(i->key);
 }
 
@@ -267,8 +274,7 @@ static int cut_file(const struct mfs_request *r, struct mfs_inode *i, int64_t *e
         return mfs_request_fail(r, ECANCELED, "written meanwhile");
     *end = left ? mfs_rec_i64(i->rec, MFS_REC_END) : 0;
     same = trim.size == mfs_rec_i64(i->rec, MFS_REC_SIZE);
-    cut_stripe0(r, trim.size);
-    cut_record(r, i, trim.size);
+    cut_record(r, i, trim.size, cut_stripe0(r, trim.size));
     mfs_redis.ReplicateVerbatim(r->ctx);
     if (left)
         return MFS_REDIS_OK;
@@ -280,8 +286,9 @@ static int cut_file(const struct mfs_request *r, struct mfs_inode *i, int64_t *e
 /* mfs_truncate ino time size stripe_size sid version drop: the new record and behind it the other
  * openers and holders of leases. What `drop` says of the file's privileges goes. ECANCELED:
  * untrimmed. With version 0, which none is, the end of data stays where it was then, and what may
- * be left below it is void: it goes with the file, or with the next truncate. Just a session (8):
- * nothing was done, as that other one appends. */
+ * be left below it is void: it goes with the file, or with the next truncate. So is what stays of
+ * stripe 0 behind the end of data. Just a session (8): nothing was done, as that other one appends.
+ */
 int mfs_command_truncate(const struct mfs_request *r)
 {
     struct mfs_inode i;

@@ -47,20 +47,6 @@ static bool untrimmed(const struct mfs_request *r, const char *rec)
     return mfs_file_untrimmed(rec, &t);
 }
 
-/* Nobody sees what may be there below `end`, and it goes with the file or with the next cut. */
-static void leave_void(const struct mfs_request *r, struct mfs_span ino, struct mfs_inode *i,
-                       int64_t end)
-{
-    struct mfs_ranges none;
-    struct mfs_space space;
-
-    mfs_ranges_init(&none);
-    mfs_space_init(&space);
-    mfs_voids_grow(r->ctx, ino, i, end, &none, &(struct mfs_room){0}, &space);
-    mfs_ranges_fini(&none);
-    mfs_space_fini(&space);
-}
-
 static int open_cut(const struct mfs_request *r, struct mfs_inode *i)
 {
     struct mfs_span ino = mfs_request_arg(r, OPEN_INO);
@@ -75,7 +61,7 @@ static int open_cut(const struct mfs_request *r, struct mfs_inode *i)
     mfs_voids_cut(r->ctx, ino, i);
     mfs_inode_drop(r->ctx, ino, i, mfs_request_int(r, OPEN_DROP));
     if (left)
-        leave_void(r, ino, i, end);
+        mfs_voids_leave(r->ctx, ino, i, end);
     mfs_key_changed(i->key);
     mfs_lease_others(r->ctx, ino, mfs_request_arg(r, OPEN_SID), true, &others);
     mfs_redis.ReplyWithArray(r->ctx, 2);
@@ -155,9 +141,9 @@ static int open_inode(const struct mfs_request *r, struct mfs_inode *i)
 /* mfs_open ino sid head [time version stripe_size drop]: one more opener; with time the content is
  * cut to nothing, and what `drop` says goes. The record, and with it the stored content when the
  * size is at most `head`, or the sessions that have to be told of the cut. ECANCELED: untrimmed,
- * and the version is not 0, which none is and which has the end of data stay (leave_void). Just a
- * session, another one that has a lease of the file's end, or, if it is to be cut, appends beyond
- * stripe 0: there is neither a cut nor an opener. */
+ * and the version is not 0, which none is and which has the end of data stay. Just a session,
+ * another one that has a lease of the file's end, or, if it is to be cut, appends beyond stripe 0:
+ * there is neither a cut nor an opener. */
 int mfs_command_open(const struct mfs_request *r)
 {
     bool cut = r->argc > OPEN_TIME;

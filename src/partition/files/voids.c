@@ -248,6 +248,20 @@ void mfs_voids_grow(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_
     save_space(ctx, ino, i, s);
 }
 
+void mfs_voids_leave(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_inode *i,
+                     int64_t end)
+{
+    struct mfs_ranges none;
+    struct mfs_space s;
+
+    mfs_ranges_init(&none);
+    mfs_space_init(&s);
+    if (mfs_space_load(ctx, ino, i, &s))
+        mfs_voids_grow(ctx, ino, i, end, &none, &(struct mfs_room){0}, &s);
+    mfs_ranges_fini(&none);
+    mfs_space_fini(&s);
+}
+
 void mfs_voids_cut(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_inode *i)
 {
     struct mfs_space s;

@@ -54,6 +54,11 @@ void mfs_voids_grow(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_
                     int64_t end, const struct mfs_ranges *named, const struct mfs_room *room,
                     struct mfs_space *s);
 
+/* The end of data becomes at least `end`: what stripes may have below it, and no commit has told
+ * of, is void, and goes with the file or with the next cut. Of a file whose record is sound. */
+void mfs_voids_leave(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_inode *i,
+                     int64_t end);
+
 /* The file was cut to its present size and end of data. A damaged one stays as it is. */
 void mfs_voids_cut(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_inode *i);
 

@@ -38,6 +38,8 @@ static int fill_appended(struct mfs_vnode *v, const void *buf, size_t len, uint6
 
     if (mfs_meta_append_holds(vfs->meta, since))
         rc = mfs_stripes_write(vfs->store, v->ino, off, len, buf, &alloc);
+    if (rc == -ENOSPC) /* of one partition: others may have stored their part */
+        mfs_vnode_leave_void(v, place.hi, &attr);
     end = mfs_meta_append_end_leased(vfs->meta, v->ino, number, rc == 0, &place, drop, lease, &from,
                                      &attr);
     if (rc == 0 && end == 0)

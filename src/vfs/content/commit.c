@@ -126,6 +126,20 @@ static int commit(void *arg, const struct mfs_dirty_commit *d)
     return rc;
 }
 
+int mfs_vnode_leave_void(struct mfs_vnode *v, uint64_t end, struct mfs_attr *attr)
+{
+    const struct mfs_commit c = {.data_end = end};
+    uint64_t from;
+    int rc;
+
+    atomic_fetch_add(&v->changing, 1);
+    rc = mfs_meta_commit(v->vfs->meta, v->ino, &c, &from, attr);
+    if (rc == 0)
+        mfs_vnode_carry(v, from, attr);
+    atomic_fetch_sub(&v->changing, 1);
+    return rc;
+}
+
 struct mfs_dirty *mfs_vnode_dirty(struct mfs_vnode *v)
 {
     struct mfs_dirty *d = atomic_load(&v->dirty);

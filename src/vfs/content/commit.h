@@ -13,6 +13,10 @@
  * of, if nothing is on its way. Any thread. */
 void mfs_vnode_begin_write(struct mfs_vnode *v, struct mfs_dirty *d);
 
+/* What may be stored below `end` and is no content goes with the file from now on, or with the next
+ * cut: the end of data becomes at least that. 0 and the attributes, or a negative errno. */
+int mfs_vnode_leave_void(struct mfs_vnode *v, uint64_t end, struct mfs_attr *attr);
+
 /* The write-behind of the inode, which commits so; made now if need be (NULL: ENOMEM). */
 struct mfs_dirty *mfs_vnode_dirty(struct mfs_vnode *v);
 

@@ -4,6 +4,7 @@
 
 #include "data/stripes/stripes.h"
 #include "vfs/content/append.h"
+#include "vfs/content/commit.h"
 #include "vfs/content/privileges.h"
 
 /* An append of nothing: its place is ours until it ends. A help only: stripes are freed already, so
@@ -24,6 +25,33 @@ static void let_appenders_in(struct mfs_vfs *vfs, uint64_t ino, const struct mfs
     mfs_meta_append_end(vfs->meta, ino, t->place, false, &none, 0, NULL, &attr);
 }
 
+/* What was forgotten may have been stored, with zeros before it: then the stripe in which the file
+ * is to end keeps some of them. With an end of data that is not behind them nothing would ever
+ * look for them. (In stripe 0 the cut itself sees to that.) */
+static bool keeps_zeros(const struct mfs_vfs *vfs, const struct mfs_truncation *t, uint64_t stored,
+                        const struct mfs_attr *attr)
+{
+    return stored > t->size && t->size > vfs->stripe_size && t->size % vfs->stripe_size != 0 &&
+           attr->data_end < t->size;
+}
+
+/* `stored`: the end of what was forgotten; 0: nothing was. */
+static int look_at(struct mfs_vfs *vfs, uint64_t ino, struct mfs_vnode *v,
+                   const struct mfs_truncation *t, uint64_t stored, struct mfs_attr *attr)
+{
+    int rc;
+
+    /* What is known under a lease may be old by the time of the cut, which is refused then. */
+    if (stored == 0 && t->tries == 1)
+        return mfs_meta_getattr_leased(vfs->meta, ino, attr);
+    rc = mfs_meta_getattr(vfs->meta, ino, attr);
+    if (rc == 0 && keeps_zeros(vfs, t, stored, attr))
+        rc = mfs_vnode_leave_void(v, t->size, attr);
+    if (rc == -ESTALE) /* the mount that freed it did not know of what was forgotten here */
+        mfs_stripes_trim(vfs->store, ino, 0, stored, false, NULL);
+    return rc;
+}
+
 int mfs_truncate_prepare(struct mfs_vfs *vfs, uint64_t ino, struct mfs_vnode *v,
                          struct mfs_truncation *t)
 {
@@ -42,13 +70,7 @@ int mfs_truncate_prepare(struct mfs_vfs *vfs, uint64_t ino, struct mfs_vnode *v,
         /* Else a later commit of what is left would set mtime back, and count what is cut. */
         mfs_vnode_flush(v, NULL);
     }
-    /* What is known under a lease may be old by the time of the cut, which is refused then. */
-    if (stored == 0 && t->tries == 1)
-        rc = mfs_meta_getattr_leased(vfs->meta, ino, &attr);
-    else
-        rc = mfs_meta_getattr(vfs->meta, ino, &attr);
-    if (rc == -ESTALE) /* the mount that freed it did not know of what was forgotten here */
-        mfs_stripes_trim(vfs->store, ino, 0, stored, false, NULL);
+    rc = look_at(vfs, ino, v, t, stored, &attr);
     if (rc < 0)
         return rc;
     t->cut.trimmed = t->tries < MFS_TRUNCATE_TRIES ? attr.version : MFS_TRIMMED_ENOUGH;

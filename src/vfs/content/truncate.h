@@ -24,8 +24,9 @@ struct mfs_truncation {
 };
 
 /* Forgets dirty bytes at or beyond t->size, flushes the others, and frees the stripes 1 … beyond
- * it. `v` is NULL when the inode is not open here. After it the file still has its size, with
- * holes: a crash here leaks nothing. */
+ * it. What stays of them below t->size, and is no content, is void by then. `v` is NULL when the
+ * inode is not open here. After it the file still has its size, with holes: a crash here leaks
+ * nothing. */
 int mfs_truncate_prepare(struct mfs_vfs *vfs, uint64_t ino, struct mfs_vnode *v,
                          struct mfs_truncation *t);
 
