@@ -143,11 +143,11 @@ static bool ended(const struct mfs_paths *p, const struct mfs_event_reader *r)
 static int follow(const struct mfs_paths *p, struct mfs_event_reader *r, struct wanted *w,
                   bool json, struct mfs_err *err)
 {
-    bool last = false;
+    int over = 0; /* looks, one after the other, that found the end */
     int rc = 0;
 
-    while (!rc && !last) {
-        last = ended(p, r) || now_us() > w->until;
+    while (!rc && over < 2) { /* one may be between cm's renaming a file and beginning another */
+        over = now_us() > w->until ? 2 : ended(p, r) ? over + 1 : 0;
         mfs_clock_sleep(LOOK_STEP);
         rc = show(r, w, 0, json, err);
     }
