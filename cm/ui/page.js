@@ -487,15 +487,17 @@ function showReport(r) {
   say($("facts"), `report of ${new Date(r.time * 1000).toLocaleString("en-GB")}`);
   $("link").remove();
   say($("foot"), "This file is whole in itself. Times are this browser's.");
-  const n = nodeHours(past.day), day = past.day || {};
-  const peak = (name) => Math.max(0, ...(day[name] || []).filter(known));
+  const long = past.day && past.day.nodes.filter((v) => v !== null).length > 60;
+  const curve = (long ? past.day : past.hour) || {};
+  const n = nodeHours(long ? past.day : past.hour);
+  const peak = (name) => Math.max(0, ...(curve[name] || []).filter(known));
   tiles([
-    ["Time", lasted(n.hours * 3600), "of which something is known"],
+    ["Time", lasted(n.hours * 3600), "that is known of"],
     ["Nodes at most", count(Math.round(n.most)), ""],
     ["Node-hours", n.used.toFixed(2), `with ${Math.round(n.most)} nodes all the time ${n.fixed.toFixed(2)}`],
     ["Saved", percent(n.fixed ? 1 - n.used / n.fixed : null), "of the node-hours"],
     ["Memory used at most", bytes(peak("used")), `of ${bytes(peak("capacity"))} for data`],
-    ["Throughput at most", rate(peak("in")), `in; ${rate(peak("out"))} out; means of a minute`],
+    ["Throughput at most", rate(peak("in")), `in; ${rate(peak("out"))} out, ${long ? "by the minute" : "by 4 s"}`],
   ]);
   choose(n.hours > 1 ? "day" : "hour");
 }

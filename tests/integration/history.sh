@@ -4,7 +4,7 @@
 # ctest: waits long=12
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
-need jq
+need jq python3
 
 deployment_start 2 --partitions 8
 head -c 30M /dev/urandom >"$MNT0/file"
@@ -33,6 +33,16 @@ equal 2 "$(field nodes)" nodes
 equal "$((2 * 1024 * 1024 * 1024))" "$(field allocated | awk '{printf "%d", $1}')" allocated
 [ "$(wc -l <"$T/report/day.csv")" -ge 2 ] || fail "the day is empty"
 before=$(sed -n 2p "$T/report/hour.csv")
+
+say "pictures"
+cm_ report --svg "$T/pictures" || fail "cm report --svg"
+equal 10 "$(find "$T/pictures" -name '*.svg' | wc -l)" pictures
+python3 - "$T/pictures/hour-nodes.svg" <<'PY' || fail "the picture of nodes: $(cat "$T/pictures/hour-nodes.svg")"
+import re, sys, xml.etree.ElementTree as tree
+path = [p.get("d") for p in tree.parse(sys.argv[1]).iter() if p.tag.endswith("path") and p.get("fill") == "none"]
+heights = {float(y) for y in re.findall(r"[ML][\d.]+ ([\d.]+)", path[0])[1:]}
+sys.exit(len(path) != 1 or not heights or min(heights) > 60)
+PY
 
 say "a cm that was killed"
 kill -KILL "$(cut -d' ' -f1 "$STATE/cm.pid")"

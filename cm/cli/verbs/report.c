@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "base/trusted_dir.h"
 #include "cm/ask/client.h"
+#include "cm/cli/svg.h"
 #include "cm/cli/verbs.h"
 #include "cm/history/history.h"
 #include "cm/state/event_reader.h"
@@ -98,6 +99,39 @@ static int write_tables(const struct mfs_history *h, const char *dir, struct mfs
         return mfs_err_set(err, rc, "%s: %s", dir, strerror(-rc));
     rc = write_table(h->hour, 3600, dir, "hour.csv", err);
     return rc ? rc : write_table(h->day, 86400, dir, "day.csv", err);
+}
+
+/* ---- pictures -------------------------------------------------------------------------------- */
+
+static int write_picture(const struct mfs_svg_chart *c, const struct mfs_history_ring *r,
+                         const char *dir, const char *span, struct mfs_err *err)
+{
+    char path[PATH_MAX];
+    struct mfs_buf b;
+    int rc;
+
+    mfs_buf_init(&b);
+    rc = mfs_svg_draw(c, r, mfs_history_ring_step(r), &b);
+    if (!rc)
+        rc = mfs_text_format(path, sizeof path, "%s/%s-%s.svg", dir, span, c->name);
+    if (!rc)
+        rc = mfs_file_write(path, mfs_buf_data(&b), mfs_buf_len(&b), 0644);
+    mfs_buf_fini(&b);
+    return rc ? mfs_err_set(err, rc, "%s/%s-%s.svg: %s", dir, span, c->name, strerror(-rc)) : 0;
+}
+
+static int write_pictures(const struct mfs_history *h, const char *dir, struct mfs_err *err)
+{
+    int rc = mfs_file_mkdirs(dir, 0777);
+
+    if (rc)
+        return mfs_err_set(err, rc, "%s: %s", dir, strerror(-rc));
+    for (const struct mfs_svg_chart *c = mfs_svg_charts; c->name && !rc; c++) {
+        rc = write_picture(c, h->hour, dir, "hour", err);
+        if (!rc)
+            rc = write_picture(c, h->day, dir, "day", err);
+    }
+    return rc;
 }
 
 /* ---- the page as a file ---------------------------------------------------------------------- */
@@ -217,13 +251,13 @@ static int write_page(const struct mfs_paths *p, const struct mfs_history *h, co
 
 static int run(struct mfs_verb_call *call, struct mfs_err *err)
 {
-    const char *dir = mfs_conf_str(call->conf, "csv");
+    const char *dir = mfs_conf_str(call->conf, "csv"), *svg = mfs_conf_str(call->conf, "svg");
     struct mfs_history *h;
     int rc;
 
-    if (!dir && !call->nargs) {
+    if (!dir && !svg && !call->nargs) {
         call->usage = true;
-        return mfs_err_set(err, -EINVAL, "say what to write: FILE.html, --csv DIR, or both");
+        return mfs_err_set(err, -EINVAL, "say what to write: FILE.html, --csv DIR, --svg DIR");
     }
     h = mfs_history_create();
     if (!h)
@@ -231,6 +265,8 @@ static int run(struct mfs_verb_call *call, struct mfs_err *err)
     rc = read_history(&call->paths, h, err);
     if (!rc && dir)
         rc = write_tables(h, dir, err);
+    if (!rc && svg)
+        rc = write_pictures(h, svg, err);
     if (!rc && call->nargs)
         rc = write_page(&call->paths, h, call->args[0], err);
     mfs_history_destroy(h);
@@ -240,6 +276,8 @@ static int run(struct mfs_verb_call *call, struct mfs_err *err)
 static const struct mfs_conf_option options[] = {
     {"csv", MFS_CONF_STRING, "DIR", NULL, 1, 4000,
      "write hour.csv, by the second, and day.csv, by the minute, into that directory"},
+    {"svg", MFS_CONF_STRING, "DIR", NULL, 1, 4000,
+     "write the curves there as pictures, hour-memory.svg and so on"},
     {0}};
 
 const struct mfs_verb mfs_cm_report = {.name = "report",

@@ -1,0 +1,25 @@
+/* Curves of the past as SVG, for papers and slides: black on white, without a script. Pure. */
+#ifndef MFS_CM_CLI_SVG_H
+#define MFS_CM_CLI_SVG_H
+
+#include "cm/history/history.h"
+
+/* A picture of some figures over time. */
+struct mfs_svg_chart {
+    const char *name, *title;
+    const char *(*unit)(double v, char out[24]);
+    uint32_t n;
+    struct {
+        const char *label;
+        enum mfs_history_figure figure;
+    } line[3];
+};
+
+/* memory, nodes, throughput, operations, latency; the end has no name. */
+extern const struct mfs_svg_chart mfs_svg_charts[];
+
+/* Appends it: what is known, by means over `step` s. 0 or -ENOMEM. */
+int mfs_svg_draw(const struct mfs_svg_chart *c, const struct mfs_history_ring *r, uint32_t step,
+                 struct mfs_buf *out);
+
+#endif
