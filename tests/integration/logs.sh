@@ -77,6 +77,7 @@ while True:
         entry[name.decode()] = value.decode()
     print(json.dumps(entry), flush=True)
 PYTHON
+journal=$!
 must_happen 10 [ -S /run/systemd/journal/socket ]
 : >"$T/stderr"
 # The very stream that the variable names, as a service has it; what cm starts has another stderr.
@@ -98,5 +99,6 @@ must_happen 10 has_entry '.MEMEFS_AREA == "stats"'
 ! has_entry '.MESSAGE | test("opened anew")' || fail "without a file one is opened anew"
 kill -TERM "$cm"
 must_happen 20 gone "$cm"
-pkill -P $$ python3
+kill "$journal"
+wait "$journal" || true
 umount /run/systemd
