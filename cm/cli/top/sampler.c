@@ -181,7 +181,7 @@ struct mfs_top_sampler *mfs_top_sampler_start(const struct mfs_paths *p, int wak
     return NULL;
 }
 
-void mfs_top_sampler_end(struct mfs_top_sampler *t)
+bool mfs_top_sampler_end(struct mfs_top_sampler *t)
 {
     int64_t until = mfs_clock_mono() + END_TIME;
     bool ended;
@@ -195,6 +195,7 @@ void mfs_top_sampler_end(struct mfs_top_sampler *t)
     pthread_mutex_unlock(&t->mutex);
     if (ended)
         destroy(t);
+    return ended;
 }
 
 bool mfs_top_sampler_take(struct mfs_top_sampler *t, struct mfs_top_sample *s, struct mfs_err *err)

@@ -17,8 +17,9 @@ int mfs_top_sample_once(const struct mfs_paths *p, struct mfs_top_sample *s, str
 struct mfs_top_sampler *mfs_top_sampler_start(const struct mfs_paths *p, int wake);
 
 /* Ends and frees it, before the process ends: one that waits for a cm which does not answer is left
- * to that after 0.3 s, so that nothing waits for it. */
-void mfs_top_sampler_end(struct mfs_top_sampler *t);
+ * to that after 0.3 s, so that nothing waits for it: false, and
+ * then exit(3) would take libraries from under it, which _exit(2) does not. */
+bool mfs_top_sampler_end(struct mfs_top_sampler *t);
 
 /* The newest sample replaces *s, if there is a newer one: true. *err: why there was none the last
  * time, code 0 for none. */

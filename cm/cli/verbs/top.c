@@ -104,8 +104,8 @@ static int run_screen(struct mfs_verb_call *call, struct mfs_err *err)
     t = mfs_top_sampler_start(&call->paths, fds[1]); /* may write to it until the process ends */
     rc = t ? serve(t, fds[0]) : mfs_err_set(err, -ENOMEM, "out of memory");
     mfs_top_screen_close();
-    if (t)
-        mfs_top_sampler_end(t);
+    if (t && !mfs_top_sampler_end(t))
+        _exit(rc);
     return rc;
 }
 
