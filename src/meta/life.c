@@ -20,8 +20,8 @@
 #define CLOSES_INTERVAL   (200 * MFS_MSEC)
 #define GIVEBACK_INTERVAL (5 * MFS_SEC) /* it is told when something is due */
 #define CHORES_INTERVAL   (5 * MFS_SEC)
-#define IDLE_LEASE        (250 * MFS_MSEC)
-#define STALE_OPEN        (180 * MFS_SEC) /* longer than the answer to an open may take */
+#define IDLE_LEASE        (1100 * MFS_MSEC) /* longer than the kernel uses what it is shown */
+#define STALE_OPEN        (180 * MFS_SEC)   /* longer than the answer to an open may take */
 
 static_assert(MFS_META_LEASE < SESSION_TTL, "the kernel forgets before others take us for dead");
 static_assert(PARENTS_INTERVAL < MFS_META_PARENT_DELAY, "times of parents go out in time");

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "leases_test.h"
+#include "meta/cache/cache.h"
 #include "meta/call.h"
 
 #define FILES 64U
@@ -160,14 +161,64 @@ static atomic_uint gives;
 static atomic_int fails;
 static atomic_bool held;
 
+#define GIVES 64U
+
+/* What was to be given back. */
+static struct given {
+    uint32_t part;
+    size_t len[3];
+    char text[3][8192];
+} given[GIVES];
+
+static void note_give(uint32_t part, const struct mfs_arg *argv)
+{
+    struct given *g = &given[atomic_load(&gives) % GIVES];
+
+    g->part = part;
+    for (unsigned i = 0; i < 3; i++) {
+        g->len[i] = argv[i + 1].len;
+        memcpy(g->text[i], argv[i + 1].p, argv[i + 1].len);
+    }
+    atomic_fetch_add(&gives, 1);
+}
+
+/* What was not executed then is now. */
+static void give_late(void)
+{
+    unsigned n = atomic_load(&gives);
+
+    assert_in_range(n, 1, GIVES);
+    for (unsigned k = 0; k < n; k++) {
+        struct mfs_call c;
+
+        mfs_call_command(&c, "mfs_unlease");
+        for (unsigned i = 0; i < 3; i++)
+            mfs_args_bin(&c.args, given[k].text[i], given[k].len[i]);
+        assert_int_equal(mfs_call_run(a.meta, &c, given[k].part), 0);
+        mfs_call_fini(&c);
+    }
+}
+
+/* Until nothing more is given back. */
+static void await_no_give(void)
+{
+    unsigned n = atomic_load(&gives);
+
+    for (unsigned same = 0; same < 20; same++) {
+        mfs_clock_sleep(5 * MFS_MSEC);
+        if (n != atomic_load(&gives))
+            same = 0;
+        n = atomic_load(&gives);
+    }
+}
+
 static int on_unlease(void *arg, uint32_t part, const struct mfs_arg *argv, uint32_t argc)
 {
     (void)arg;
-    (void)part;
     (void)argc;
     if (argv[0].len != strlen("mfs_unlease") || memcmp(argv[0].p, "mfs_unlease", argv[0].len) != 0)
         return 0;
-    atomic_fetch_add(&gives, 1);
+    note_give(part, argv);
     while (atomic_load(&held))
         mfs_clock_sleep(MFS_MSEC);
     return atomic_load(&fails);
@@ -253,35 +304,134 @@ static void test_stopped_meanwhile(void **state)
     pthread_join(thread, NULL);
 }
 
+/* Changes of one file say nothing of others, however many they are. */
+static void test_one_file(void **state)
+{
+    int64_t before = leases();
+
+    (void)state;
+    for (unsigned i = 0; i < 30; i++) {
+        chmod_by_a(ino[0], i % 2 ? 0600 : 0640);
+        assert_int_equal(seen_by_b(0), i % 2 ? 0600 : 0640);
+        mfs_clock_sleep(MFS_MSEC);
+    }
+    mfs_clock_sleep(20 * MFS_MSEC);
+    assert_in_range(leases(), before - 1, before);
+}
+
+static bool refuse(void *arg, uint64_t file, uint64_t in, const char *name, size_t len)
+{
+    (void)file;
+    (void)in;
+    (void)name;
+    (void)len;
+    return *(bool *)arg;
+}
+
+static int64_t later(void)
+{
+    mfs_clock_sleep(MFS_MSEC);
+    return mfs_clock_mono();
+}
+
+/* What there is no memory for stays known; what has been lost counts again for the next session. */
+static void test_refused(void **state)
+{
+    struct mfs_filecache *c = mfs_filecache_create(0);
+    struct mfs_attr attr = {.ino = 5, .mode = S_IFREG};
+    bool may = false;
+
+    (void)state;
+    mfs_filecache_put(c, ROOT, "f", &attr, later());
+    mfs_filecache_give(c, ROOT, 0, 8, refuse, &may);
+    assert_true(mfs_filecache_attr(c, 5, &attr));
+    may = true;
+    mfs_filecache_give(c, ROOT, 0, 8, refuse, &may);
+    assert_false(mfs_filecache_attr(c, 5, &attr));
+    mfs_filecache_put(c, ROOT, "f", &attr, later());
+    assert_false(mfs_filecache_attr(c, 5, &attr));
+    mfs_filecache_lost(c, 5);
+    mfs_filecache_put(c, ROOT, "f", &attr, later());
+    assert_false(mfs_filecache_attr(c, 5, &attr));
+    mfs_filecache_renewed(c);
+    mfs_filecache_put(c, ROOT, "f", &attr, later());
+    assert_true(mfs_filecache_attr(c, 5, &attr));
+    mfs_filecache_destroy(c);
+}
+
 /* Nobody knows whether it will be executed yet. */
 static void test_lost(void **state)
 {
+    uint64_t sid = b.meta->sid;
     unsigned asked = 0;
 
     (void)state;
     on_gives(false, -EIO);
     begin_giving();
-    mfs_clock_sleep(50 * MFS_MSEC);
+    await_no_give();
+    b.meta->limits.idle_lease = 10 * MFS_SEC; /* no others */
     for (unsigned i = 0; i < FILES; i++) {
         seen_by_b(i);
         asked += b_asks(i);
     }
     assert_in_range(asked, 1, FILES);
+    give_late();
     for (unsigned i = 0; i < FILES; i++) {
         chmod_by_a(ino[i], 0611);
         assert_int_equal(seen_by_b(i), 0611);
     }
+    on_gives(false, 0);
+    meta_client_alive(&b, false);
+    for (unsigned i = 0; i < 500 && b.meta->sid == sid; i++) {
+        mfs_ticker_hurry(&b.meta->session_ticker);
+        mfs_clock_sleep(10 * MFS_MSEC);
+    }
+    for (unsigned i = 0; i < 100; i++) {
+        asked = 0;
+        for (unsigned k = 0; k < FILES; k++)
+            asked += b_asks(k);
+        if (asked == 0)
+            break;
+        mfs_clock_sleep(10 * MFS_MSEC);
+    }
+    assert_int_equal(asked, 0);
+}
+
+/* Refused is not lost. */
+static void test_full(void **state)
+{
+    unsigned asked = 0;
+
+    (void)state;
+    on_gives(false, -ENOSPC);
+    begin_giving();
+    await_no_give();
+    b.meta->limits.idle_lease = 10 * MFS_SEC;
+    for (unsigned i = 0; i < FILES; i++) {
+        seen_by_b(i);
+        asked += b_asks(i);
+    }
+    assert_int_equal(asked, 0);
+}
+
+static void *let_go_soon(void *arg)
+{
+    mfs_clock_sleep(200 * MFS_MSEC);
+    atomic_store(&held, false);
+    return arg;
 }
 
 /* One that is killed in between is waited for until its session is dead. */
 static void test_killed(void **state)
 {
     int64_t began;
+    pthread_t thread;
 
-    on_gives(true, 0);
+    on_gives(true, -EIO);
     begin_giving();
-    atomic_store(&held, false);
-    meta_client_kill(&b);
+    assert_int_equal(pthread_create(&thread, NULL, let_go_soon, NULL), 0);
+    meta_client_kill(&b); /* the command is never sent */
+    pthread_join(thread, NULL);
     began = mfs_clock_mono();
     for (unsigned i = 0; i < FILES; i++)
         chmod_by_a(ino[i], 0611);
@@ -436,6 +586,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_nothing_waits, setup_files, stop),
         cmocka_unit_test_setup_teardown(test_stopped_meanwhile, setup_files, stop),
         cmocka_unit_test_setup_teardown(test_lost, setup_files, stop),
+        cmocka_unit_test_setup_teardown(test_full, setup_files, stop),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test_setup_teardown(test_one_file, setup_files, stop),
         cmocka_unit_test_setup_teardown(test_killed, setup_files, stop),
         cmocka_unit_test_setup_teardown(test_elsewhere, setup_files, stop),
         cmocka_unit_test_setup_teardown(test_keeper, setup_files, stop),

@@ -78,12 +78,16 @@ uint64_t mfs_filecache_revoke_idle(struct mfs_filecache *cache, uint64_t ino, in
 
 /* Forgets up to `most` files with a name in the directory that have not been used for `idle` ns,
  * the oldest first, of some more; calls fn for each name that was known of them, with the cache
- * locked. No answer about them is kept until mfs_filecache_given, once for each of them. */
-typedef void mfs_filecache_give_fn(void *arg, uint64_t ino, uint64_t dir, const char *name,
+ * locked. A file stays if fn returns false, for its first name or all. No answer about the others
+ * is kept until mfs_filecache_given, once for each of them; or, after mfs_filecache_lost, as the
+ * lease may be given back at any time, until there is another session. */
+typedef bool mfs_filecache_give_fn(void *arg, uint64_t ino, uint64_t dir, const char *name,
                                    size_t len);
 void mfs_filecache_give(struct mfs_filecache *cache, uint64_t dir, int64_t idle, size_t most,
                         mfs_filecache_give_fn *fn, void *arg);
 void mfs_filecache_given(struct mfs_filecache *cache, uint64_t ino);
+void mfs_filecache_lost(struct mfs_filecache *cache, uint64_t ino);
+void mfs_filecache_renewed(struct mfs_filecache *cache);
 
 /* --- shards all of whose names are known ------------------------------------------------------ */
 
@@ -112,8 +116,11 @@ void mfs_shards_removed(struct mfs_shards *s, uint64_t dir, uint32_t part, const
 /* Others add names, or may do so unheard. */
 void mfs_shards_revoke(struct mfs_shards *s, uint64_t dir, uint32_t part);
 void mfs_shards_revoke_all(struct mfs_shards *s);
-/* Around giving the keeper's right back: nothing makes the shard known meanwhile. */
+/* Around giving the keeper's right back: nothing makes the shard known meanwhile; after
+ * mfs_shards_lost, which stands for mfs_shards_given, not until there is another session. */
 void mfs_shards_giving(struct mfs_shards *s, uint64_t dir, uint32_t part);
 void mfs_shards_given(struct mfs_shards *s, uint64_t dir, uint32_t part);
+void mfs_shards_lost(struct mfs_shards *s, uint64_t dir, uint32_t part);
+void mfs_shards_renewed(struct mfs_shards *s);
 
 #endif

@@ -7,53 +7,13 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 #include <utlist.h>
 
-#include "base/hash.h"
-#include "meta/cache/cache.h"
+#include "meta/cache/filecache_impl.h"
 
 #define MOST_DEFAULT 65536U
-#define REVOKED      65536U
-
-struct file {
-    struct mfs_attr attr;
-    int64_t learned, until, used;
-    struct name *list; /* never empty outside of this file */
-    UT_hash_handle hh;
-};
-
-struct name {
-    struct file *file;
-    struct dir *dir;
-    int64_t until;
-    struct name *prev, *next;         /* of the file's */
-    struct name *dir_prev, *dir_next; /* of the directory's */
-    UT_hash_handle hh;
-    size_t key_len; /* of what follows */
-    char key[];     /* the parent (8 bytes) and the name */
-};
-
-/* Of which names are known. */
-struct dir {
-    uint64_t ino;
-    struct name *list; /* never empty outside of this file; the oldest first */
-    UT_hash_handle hh;
-};
 
 #define KEY_MAX (8 + MFS_NAME_LEN_MAX)
-
-struct mfs_filecache {
-    pthread_mutex_t mutex;
-    uint32_t most;      /* names; constant */
-    struct name *names; /* under mutex, as is what follows */
-    struct file *files;
-    struct dir *dirs;
-    /* Leases that are being given back, by hash of the ino: no answer counts meanwhile. */
-    uint16_t giving[REVOKED];
-    /* When something last changed, by hash of the ino: no answer from before counts after it. */
-    int64_t revoked[REVOKED];
-};
 
 struct mfs_filecache *mfs_filecache_create(uint32_t most)
 {
@@ -82,8 +42,7 @@ static void take_name(struct mfs_filecache *cache, struct name *n)
     free(n);
 }
 
-/* With all its names. */
-static void drop(struct mfs_filecache *cache, struct file *f)
+void mfs_filecache_drop(struct mfs_filecache *cache, struct file *f)
 {
     if (!f)
         return;
@@ -101,13 +60,13 @@ static void drop_name(struct mfs_filecache *cache, struct name *n)
         return;
     take_name(cache, n);
     if (!f->list)
-        drop(cache, f);
+        mfs_filecache_drop(cache, f);
 }
 
 static void drop_all(struct mfs_filecache *cache)
 {
     while (cache->files)
-        drop(cache, cache->files);
+        mfs_filecache_drop(cache, cache->files);
 }
 
 void mfs_filecache_destroy(struct mfs_filecache *cache)
@@ -128,7 +87,7 @@ static size_t make_key(char key[KEY_MAX], uint64_t parent, const char *name)
     return sizeof parent + len;
 }
 
-static struct file *by_ino(struct mfs_filecache *cache, uint64_t ino)
+struct file *mfs_filecache_find(struct mfs_filecache *cache, uint64_t ino)
 {
     struct file *f;
 
@@ -152,7 +111,7 @@ static bool take(struct mfs_filecache *cache, struct file *f, struct mfs_attr *a
         return false;
     f->used = mfs_clock_mono();
     if (f->used >= f->until) {
-        drop(cache, f);
+        mfs_filecache_drop(cache, f);
         return false;
     }
     *attr = f->attr;
@@ -181,7 +140,7 @@ bool mfs_filecache_attr(struct mfs_filecache *cache, uint64_t ino, struct mfs_at
     bool found;
 
     pthread_mutex_lock(&cache->mutex);
-    found = take(cache, by_ino(cache, ino), attr);
+    found = take(cache, mfs_filecache_find(cache, ino), attr);
     pthread_mutex_unlock(&cache->mutex);
     return found;
 }
@@ -191,7 +150,7 @@ bool mfs_filecache_a_name(struct mfs_filecache *cache, uint64_t ino, uint64_t *p
     const struct file *f;
 
     pthread_mutex_lock(&cache->mutex);
-    f = by_ino(cache, ino);
+    f = mfs_filecache_find(cache, ino);
     if (f) {
         *parent = f->list->dir->ino;
         memcpy(name, f->list->key + sizeof *parent, f->list->key_len - sizeof *parent);
@@ -201,20 +160,17 @@ bool mfs_filecache_a_name(struct mfs_filecache *cache, uint64_t ino, uint64_t *p
     return f != NULL;
 }
 
-static uint32_t slot_of(uint64_t ino)
-{
-    return (uint32_t)(mfs_hash64(&ino, sizeof ino, 0) % REVOKED);
-}
-
 static int64_t *revoked(struct mfs_filecache *cache, uint64_t ino)
 {
-    return &cache->revoked[slot_of(ino)];
+    return &cache->revoked[mfs_filecache_slot(ino)];
 }
 
 /* May an answer to what was asked at `asked` be from before a change, or a lease's end? */
 static bool is_late(struct mfs_filecache *cache, uint64_t ino, int64_t asked)
 {
-    return *revoked(cache, ino) >= asked || cache->giving[slot_of(ino)];
+    uint32_t slot = mfs_filecache_slot(ino);
+
+    return cache->revoked[slot] >= asked || cache->giving[slot] || cache->lost[slot];
 }
 
 static struct dir *find_or_add_dir(struct mfs_filecache *cache, uint64_t ino)
@@ -231,7 +187,7 @@ static struct dir *find_or_add_dir(struct mfs_filecache *cache, uint64_t ino)
 
 static struct file *find_or_add(struct mfs_filecache *cache, uint64_t ino)
 {
-    struct file *f = by_ino(cache, ino);
+    struct file *f = mfs_filecache_find(cache, ino);
 
     if (f)
         return f;
@@ -295,7 +251,7 @@ static void add(struct mfs_filecache *cache, uint64_t parent, const char *name,
     set_attr(f, attr, asked);
     add_name(cache, parent, name, f, asked);
     if (!f->list)
-        drop(cache, f);
+        mfs_filecache_drop(cache, f);
 }
 
 /* Is it not known which is newer, an answer to what was asked at `asked` or what is known? */
@@ -311,11 +267,11 @@ void mfs_filecache_put(struct mfs_filecache *cache, uint64_t parent, const char 
     struct file *known;
 
     pthread_mutex_lock(&cache->mutex);
-    known = by_ino(cache, attr->ino);
+    known = mfs_filecache_find(cache, attr->ino);
     if (!is_unsure(cache, attr->ino, known, asked))
         add(cache, parent, name, attr, asked);
     else if (known && memcmp(&known->attr, attr, sizeof *attr) != 0)
-        drop(cache, known);
+        mfs_filecache_drop(cache, known);
     pthread_mutex_unlock(&cache->mutex);
 }
 
@@ -325,9 +281,9 @@ void mfs_filecache_update(struct mfs_filecache *cache, const struct mfs_attr *at
     struct file *f;
 
     pthread_mutex_lock(&cache->mutex);
-    f = by_ino(cache, attr->ino);
+    f = mfs_filecache_find(cache, attr->ino);
     if (f && *floor >= asked)
-        drop(cache, f);
+        mfs_filecache_drop(cache, f);
     else if (f && f->attr.version < attr->version)
         f->attr = *attr;
     *floor = mfs_clock_mono(); /* looks under way may have been before it */
@@ -339,9 +295,9 @@ void mfs_filecache_changed(struct mfs_filecache *cache, const struct mfs_attr *a
     struct file *f;
 
     pthread_mutex_lock(&cache->mutex);
-    f = by_ino(cache, attr->ino);
+    f = mfs_filecache_find(cache, attr->ino);
     if (is_unsure(cache, attr->ino, f, asked)) {
-        drop(cache, f);
+        mfs_filecache_drop(cache, f);
     } else if (f) {
         f->attr = *attr;
         f->attr.leased = 0;
@@ -356,11 +312,11 @@ void mfs_filecache_add_name(struct mfs_filecache *cache, uint64_t parent, const 
     struct file *f;
 
     pthread_mutex_lock(&cache->mutex);
-    f = by_ino(cache, ino);
+    f = mfs_filecache_find(cache, ino);
     if (f && !is_late(cache, ino, asked))
         add_name(cache, parent, name, f, asked);
     if (f && !f->list)
-        drop(cache, f);
+        mfs_filecache_drop(cache, f);
     pthread_mutex_unlock(&cache->mutex);
 }
 
@@ -376,7 +332,7 @@ void mfs_filecache_atime(struct mfs_filecache *cache, uint64_t ino, struct times
     struct file *f;
 
     pthread_mutex_lock(&cache->mutex);
-    f = by_ino(cache, ino);
+    f = mfs_filecache_find(cache, ino);
     if (f && mfs_timespec_cmp(f->attr.atime, atime) < 0)
         f->attr.atime = atime;
     pthread_mutex_unlock(&cache->mutex);
@@ -386,7 +342,7 @@ void mfs_filecache_atime(struct mfs_filecache *cache, uint64_t ino, struct times
 static void withdraw(struct mfs_filecache *cache, struct file *f)
 {
     *revoked(cache, f->attr.ino) = mfs_clock_mono();
-    drop(cache, f);
+    mfs_filecache_drop(cache, f);
 }
 
 void mfs_filecache_forget(struct mfs_filecache *cache, uint64_t parent, const char *name,
@@ -401,70 +357,6 @@ void mfs_filecache_forget(struct mfs_filecache *cache, uint64_t parent, const ch
     pthread_mutex_unlock(&cache->mutex);
 }
 
-uint64_t mfs_filecache_revoke_idle(struct mfs_filecache *cache, uint64_t ino, int64_t idle)
-{
-    uint64_t dir = 0;
-    struct file *f;
-    int64_t now;
-
-    pthread_mutex_lock(&cache->mutex);
-    now = mfs_clock_mono();
-    f = by_ino(cache, ino);
-    if (f && now - f->used >= idle)
-        dir = f->list->dir->ino;
-    *revoked(cache, ino) = now;
-    drop(cache, f);
-    pthread_mutex_unlock(&cache->mutex);
-    return dir;
-}
-
-/* Takes the file off for its lease to be given back. */
-static void give(struct mfs_filecache *cache, struct file *f, mfs_filecache_give_fn *fn, void *arg)
-{
-    struct name *n;
-
-    DL_FOREACH(f->list, n)
-    {
-        fn(arg, f->attr.ino, n->dir->ino, n->key + sizeof n->dir->ino,
-           n->key_len - sizeof n->dir->ino);
-    }
-    cache->giving[slot_of(f->attr.ino)]++;
-    drop(cache, f);
-}
-
-void mfs_filecache_give(struct mfs_filecache *cache, uint64_t dir, int64_t idle, size_t most,
-                        mfs_filecache_give_fn *fn, void *arg)
-{
-    struct name *n, *next;
-    struct dir *d;
-    size_t looks = 2 * most;
-    int64_t now;
-
-    pthread_mutex_lock(&cache->mutex);
-    now = mfs_clock_mono();
-    HASH_FIND(hh, cache->dirs, &dir, sizeof dir, d);
-    for (n = d ? d->list : NULL; n && most && looks; n = next, looks--) {
-        struct file *f = n->file;
-
-        for (next = n->dir_next; next && next->file == f;)
-            next = next->dir_next; /* which goes with it */
-        if (now - f->used < idle || cache->giving[slot_of(f->attr.ino)] == UINT16_MAX)
-            continue;
-        give(cache, f, fn, arg);
-        most--;
-    }
-    pthread_mutex_unlock(&cache->mutex);
-}
-
-void mfs_filecache_given(struct mfs_filecache *cache, uint64_t ino)
-{
-    pthread_mutex_lock(&cache->mutex);
-    assert(cache->giving[slot_of(ino)] > 0);
-    cache->giving[slot_of(ino)]--;
-    *revoked(cache, ino) = mfs_clock_mono();
-    pthread_mutex_unlock(&cache->mutex);
-}
-
 static bool same(const struct mfs_attr *a, const struct mfs_attr *b)
 {
     return a->version == b->version && mfs_timespec_cmp(a->ctime, b->ctime) == 0;
@@ -475,7 +367,7 @@ void mfs_filecache_compare(struct mfs_filecache *cache, const struct mfs_attr *a
     struct file *f;
 
     pthread_mutex_lock(&cache->mutex);
-    f = by_ino(cache, attr->ino);
+    f = mfs_filecache_find(cache, attr->ino);
     if (f && f->learned < asked && !same(&f->attr, attr))
         withdraw(cache, f);
     pthread_mutex_unlock(&cache->mutex);
@@ -493,7 +385,7 @@ void mfs_filecache_revoke(struct mfs_filecache *cache, uint64_t ino)
         drop_all(cache);
     } else {
         *revoked(cache, ino) = now;
-        drop(cache, by_ino(cache, ino));
+        mfs_filecache_drop(cache, mfs_filecache_find(cache, ino));
     }
     pthread_mutex_unlock(&cache->mutex);
 }

@@ -37,6 +37,7 @@ struct shard {
  * one addition while there is another, whose name would be missing. */
 struct slot {
     unsigned adding;
+    bool lost;       /* a keeper's right may be given back at any time */
     int64_t changed; /* the last addition, or loss of a keeper's right, was then */
 };
 
@@ -168,7 +169,7 @@ enum mfs_shard_state mfs_shards_adding(struct mfs_shards *s, uint64_t dir, uint3
 /* Has this client certainly added nothing since then? Lock held. */
 static bool alone(const struct slot *slot, int64_t since)
 {
-    return slot->adding == 0 && slot->changed < since;
+    return slot->adding == 0 && !slot->lost && slot->changed < since;
 }
 
 /* Lock held. */
@@ -245,14 +246,33 @@ void mfs_shards_giving(struct mfs_shards *s, uint64_t dir, uint32_t part)
     pthread_mutex_unlock(&s->mutex);
 }
 
-void mfs_shards_given(struct mfs_shards *s, uint64_t dir, uint32_t part)
+static void end_giving(struct mfs_shards *s, uint64_t dir, uint32_t part, bool lost)
 {
     struct slot *slot = slot_of(s, (struct shard_key){dir, part});
 
     pthread_mutex_lock(&s->mutex);
     assert(slot->adding > 0);
     slot->adding--;
+    slot->lost = slot->lost || lost;
     slot->changed = mfs_clock_mono();
+    pthread_mutex_unlock(&s->mutex);
+}
+
+void mfs_shards_given(struct mfs_shards *s, uint64_t dir, uint32_t part)
+{
+    end_giving(s, dir, part, false);
+}
+
+void mfs_shards_lost(struct mfs_shards *s, uint64_t dir, uint32_t part)
+{
+    end_giving(s, dir, part, true);
+}
+
+void mfs_shards_renewed(struct mfs_shards *s)
+{
+    pthread_mutex_lock(&s->mutex);
+    for (unsigned i = 0; i < SLOTS; i++)
+        s->slot[i].lost = false;
     pthread_mutex_unlock(&s->mutex);
 }
 

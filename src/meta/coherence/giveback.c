@@ -10,8 +10,8 @@
 #include "meta/coherence/shown.h"
 #include "meta/session/unregistered_opens.h"
 
-#define CALM    (2 * MFS_SEC) /* without a notice: all begins anew */
-#define FIRST   8U            /* files, at the second notice */
+#define CALM    (2 * MFS_SEC) /* without a notice of another file: all begins anew */
+#define FIRST   8U            /* files, at the second file's notice */
 #define MOST    2048U
 #define FASTER  4U
 #define DIRS    16
@@ -21,8 +21,8 @@
 struct mfs_giveback {
     pthread_mutex_t mutex; /* a leaf; guards what follows */
     struct of_dir {
-        uint64_t dir;
-        int64_t at; /* mono: the last notice; 0: none */
+        uint64_t dir, ino;
+        int64_t at; /* mono: the last notice of another file than before, which is ino; 0: none */
         unsigned batch;
         bool due;
     } dirs[DIRS];
@@ -42,6 +42,7 @@ struct item {
 
 struct batch {
     struct mfs_meta *meta;
+    uint64_t sid; /* in whose name they are given back */
     struct item *items;
     size_t n, cap;
 };
@@ -100,11 +101,14 @@ void mfs_giveback_revoked(struct mfs_meta *meta, uint64_t ino)
     now = mfs_clock_mono();
     pthread_mutex_lock(&g->mutex);
     o = find_or_oldest(g, dir);
-    if (!o->due)
+    due = ino != o->ino && !o->due;
+    if (due)
         o->batch = next_batch(o, now);
-    o->at = now;
-    due = !o->due && o->batch;
+    due = due && o->batch;
     o->due = o->due || due;
+    if (ino != o->ino)
+        o->at = now;
+    o->ino = ino;
     pthread_mutex_unlock(&g->mutex);
     if (due)
         mfs_ticker_hurry(&meta->giveback_ticker);
@@ -164,9 +168,9 @@ static bool add(struct batch *b, uint64_t id, uint32_t part, bool keeper)
     return true;
 }
 
-/* The partitions that know of the lease: the inode's home, and where its name is. What can't be
- * added for want of memory stays there; it is known here no more. */
-static void take_name(void *arg, uint64_t ino, uint64_t dir, const char *name, size_t len)
+/* The partitions that know of the lease: the inode's home, and where its name is. The latter keeps
+ * it if there is no memory for it; it is known here no more. */
+static bool take_name(void *arg, uint64_t ino, uint64_t dir, const char *name, size_t len)
 {
     struct batch *b = arg;
     uint32_t home = mfs_placement_home(ino),
@@ -174,8 +178,11 @@ static void take_name(void *arg, uint64_t ino, uint64_t dir, const char *name, s
 
     if (!b->n || b->items[b->n - 1].id != ino)
         add(b, ino, home, false);
-    if (part != home && b->n && b->items[b->n - 1].id == ino)
+    if (!b->n || b->items[b->n - 1].id != ino)
+        return false;
+    if (part != home)
         add(b, ino, part, false);
+    return true;
 }
 
 /* What becomes of a recall. Whoever is last frees it. */
@@ -295,15 +302,28 @@ static void run_groups(struct batch *b, struct group *groups, struct mfs_cmd *cm
     mfs_store_exec(b->meta->store, cmds, n);
     for (size_t k = 0; k < n; k++) {
         for (size_t i = 0; i < groups[k].n; i++)
-            b->items[groups[k].first + i].failed = cmds[k].rc < 0;
+            b->items[groups[k].first + i].failed = mfs_outcome_is_unknown(cmds[k].rc);
     }
     mfs_cmds_fini(cmds, n);
 }
 
+static void end_one(struct mfs_meta *meta, const struct item *i, bool lost)
+{
+    if (i->keeper && lost)
+        mfs_shards_lost(meta->shards, i->id, i->part);
+    else if (i->keeper)
+        mfs_shards_given(meta->shards, i->id, i->part);
+    else if (lost)
+        mfs_filecache_lost(meta->files, i->id);
+    else
+        mfs_filecache_given(meta->files, i->id);
+}
+
 /* A command whose answer was lost may be executed later, when the lease has been taken anew: so no
- * answer about such a file, or shard, is kept any more. */
+ * answer about such a file, or shard, is kept for as long as the session lives. */
 static void end(struct batch *b)
 {
+    bool same_session = b->sid == b->meta->sid;
     size_t lost = 0;
 
     qsort(b->items, b->n, sizeof *b->items, by_id);
@@ -314,12 +334,9 @@ static void end(struct batch *b)
         for (next = i; next < b->n && b->items[next].id == first->id &&
                        b->items[next].keeper == first->keeper && (!first->keeper || next == i);
              next++)
-            failed = failed || b->items[next].failed;
+            failed = failed || (same_session && b->items[next].failed);
         lost += failed;
-        if (!failed && first->keeper)
-            mfs_shards_given(b->meta->shards, first->id, first->part);
-        else if (!failed)
-            mfs_filecache_given(b->meta->files, first->id);
+        end_one(b->meta, first, failed);
     }
     if (lost)
         mfs_warn("meta", "%zu leases could not be given back: they are not taken again", lost);
@@ -327,7 +344,7 @@ static void end(struct batch *b)
 
 static void send(struct batch *b)
 {
-    struct mfs_ino_arg sid = mfs_ino_arg(b->meta->sid);
+    struct mfs_ino_arg sid = mfs_ino_arg(b->sid);
     size_t n = 0, most = b->n < b->meta->nparts ? b->n : b->meta->nparts + b->n / CALL;
     struct mfs_cmd *cmds = malloc((most + 1) * sizeof *cmds);
     struct group *groups = malloc((most + 1) * sizeof *groups);
@@ -363,7 +380,7 @@ static void add_keepers(struct batch *b, const struct shard_right *list, unsigne
 
 void mfs_giveback_flush(struct mfs_meta *meta)
 {
-    struct batch b = {.meta = meta};
+    struct batch b = {.meta = meta, .sid = meta->sid};
     struct shard_right keepers[KEEPERS];
     unsigned n = take_keepers(meta->giveback, keepers), most;
     uint64_t dir;

@@ -1,8 +1,8 @@
 /* Leases that this client gives back of its own. Another client's change of a file, of which this
  * one has a lease, waits for a notice and its answer. When another one changes file after file of a
  * directory, this client gives back what it knows there and does not use, before it is asked for
- * it: of few files at first, and of more with each notice that still comes. Likewise the keeper's
- * right of a directory's shard, to which another client has added a name.
+ * it: of few files at first, and of more with each notice of yet another file. Likewise the
+ * keeper's right of a directory's shard, to which another client has added a name.
  *
  * A lease that is being given back is relied on no more, and no answer brings it back before the
  * partition has said that it is gone. Of files that are open here by nothing else, or of which the

@@ -28,6 +28,12 @@ void mfs_leases_forget(struct mfs_meta *meta)
     mfs_shards_revoke_all(meta->shards);
 }
 
+void mfs_leases_renewed(struct mfs_meta *meta)
+{
+    mfs_filecache_renewed(meta->files);
+    mfs_shards_renewed(meta->shards);
+}
+
 int mfs_lease_ask(struct mfs_meta *meta, uint64_t ino, int64_t asked, struct mfs_attr *attr,
                   bool *leased)
 {

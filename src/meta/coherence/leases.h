@@ -17,6 +17,10 @@ int mfs_lease_ask(struct mfs_meta *meta, uint64_t ino, int64_t asked, struct mfs
 /* Forgets all that is known here under leases. Any thread, does not block. */
 void mfs_leases_forget(struct mfs_meta *meta);
 
+/* The session is another one, in whose name nothing has been given back yet: what was given back in
+ * the former one's, by commands whose answers were lost, does not matter any more. */
+void mfs_leases_renewed(struct mfs_meta *meta);
+
 /* What is known of a file under a lease, by name or number. False: nothing that can be relied on.
  */
 bool mfs_leases_name(struct mfs_meta *meta, uint64_t parent, const char *name,

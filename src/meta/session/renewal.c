@@ -150,6 +150,7 @@ static void renew_session(struct mfs_meta *meta)
     /* A client that changes something from here on tells the new session. What was known before
      * counts no more, and not until that is forgotten is this session relied on. */
     mfs_leases_forget(meta);
+    mfs_leases_renewed(meta);
     meta->leftovers.answer_lost =
         true; /* in the name of the old one something may have come late */
     if (meta->opts.changed)
