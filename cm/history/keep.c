@@ -17,74 +17,41 @@
 #define WRITES  60 /* s between two */
 #define ROUND   5  /* s between two looks at mounts, which tell as rarely */
 #define CURRENT (12 * MFS_SEC)
-#define LATENCY "memefs_operation_duration_seconds"
-
-/* All operations of all mounts so far. */
-struct total {
-    int64_t when; /* mono; 0: none is known */
-    uint64_t bucket[MFS_METRIC_BUCKETS];
-};
 
 struct mfs_cm_history {
     struct mfs_cm *cm;
     struct mfs_history *history;
     struct mfs_timer *timer;
     uint64_t ticks;
-    struct total before;
-    float rate, p99; /* of the last round */
-    bool fails;      /* the file could not be written, which the log has said */
+    struct mfs_mounts_done before; /* at the last look, of which `when` is */
+    float rate, p99;               /* of the last round */
+    bool fails;                    /* the file could not be written, which the log has said */
 };
 
 /* ---- operations ------------------------------------------------------------------------------ */
 
-static void add_mount(struct total *t, const struct mfs_mount *m)
-{
-    for (uint32_t i = 0; i < m->figures.n; i++) {
-        const struct mfs_metric_sample *s = &m->figures.sample[i];
-
-        for (uint32_t k = 0; k < s->nbuckets && !strcmp(s->name, LATENCY); k++)
-            t->bucket[s->bucket[k].index] += s->bucket[k].count;
-    }
-}
-
-static struct total add_up(const struct mfs_cm *cm)
-{
-    int64_t now = mfs_clock_mono();
-    struct total t = {0};
-
-    for (uint32_t i = 0; i < cm->state.nnodes; i++) {
-        const struct mfs_node *n = cm->nodes[i];
-
-        if (!n->mounts_at || now - n->mounts_at > CURRENT)
-            continue;
-        t.when = now;
-        for (uint32_t k = 0; k < n->mounts.n; k++)
-            add_mount(&t, &n->mounts.mount[k]);
-    }
-    return t;
-}
-
-/* A client that has gone takes what it had done along: then there is less than before, which counts
- * as nothing done. */
 static void look_at_mounts(struct mfs_cm_history *h)
 {
+    const struct mfs_mounts_done *done = mfs_mounts_done(h->cm);
     struct mfs_metric_bucket list[MFS_METRIC_BUCKETS];
-    struct mfs_metric_sample done = {.bucket = list};
-    struct total now = add_up(h->cm), *was = &h->before;
+    struct mfs_metric_sample since = {.bucket = list};
+    int64_t now = mfs_clock_mono();
+    bool known = done->when && now - done->when <= CURRENT, was = h->before.when != 0;
 
     h->rate = h->p99 = NAN;
-    for (uint32_t i = 0; i < MFS_METRIC_BUCKETS && now.when && was->when; i++) {
-        uint64_t n = now.bucket[i] > was->bucket[i] ? now.bucket[i] - was->bucket[i] : 0;
+    for (uint32_t i = 0; i < MFS_METRIC_BUCKETS && known && was; i++) {
+        uint64_t n = done->bucket[i] - h->before.bucket[i];
 
-        done.value += n;
+        since.value += n;
         if (n)
-            list[done.nbuckets++] = (struct mfs_metric_bucket){i, n};
+            list[since.nbuckets++] = (struct mfs_metric_bucket){i, n};
     }
-    if (now.when && was->when)
-        h->rate = (float)((double)done.value / ((double)(now.when - was->when) / MFS_SEC));
-    if (done.value)
-        h->p99 = (float)mfs_metric_quantile(&done, 0.99);
-    h->before = now;
+    if (known && was)
+        h->rate = (float)((double)since.value / ((double)(now - h->before.when) / MFS_SEC));
+    if (since.value)
+        h->p99 = (float)mfs_metric_quantile(&since, 0.99);
+    h->before = *done;
+    h->before.when = known ? now : 0;
 }
 
 /* ---- each second ----------------------------------------------------------------------------- */

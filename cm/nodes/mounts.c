@@ -12,7 +12,7 @@
 
 #define EACH   (5 * MFS_SEC)
 #define WANTED (60 * MFS_SEC)
-#define FRESH  (500 * MFS_MSEC)
+#define FRESH  (2 * MFS_SEC)    /* as often as clients tell */
 #define LIMIT  (5 * MFS_SEC)    /* of a question */
 #define WAIT   (300 * MFS_MSEC) /* of who wants to know */
 
@@ -32,6 +32,7 @@ struct mfs_cm_mounts {
     int64_t asked;  /* the last round */
     uint64_t round;
     uint32_t open; /* questions of it */
+    struct mfs_mounts_done done;
     struct waiter *waiters;
 };
 
@@ -51,6 +52,57 @@ void mfs_mounts_forget(struct mfs_node *n)
     n->mounts_at = 0;
 }
 
+static void add_durations(const struct mfs_mount *m, uint64_t bucket[MFS_METRIC_BUCKETS])
+{
+    for (uint32_t i = 0; i < m->figures.n; i++) {
+        const struct mfs_metric_sample *s = &m->figures.sample[i];
+
+        for (uint32_t k = 0; k < s->nbuckets; k++)
+            bucket[s->bucket[k].index] += s->bucket[k].count;
+    }
+}
+
+static bool same_client(const struct mfs_mount *a, const struct mfs_mount *b)
+{
+    return a->pid == b->pid && !strcmp(a->session, b->session) && !strcmp(a->path, b->path);
+}
+
+/* Most often each is where it was. */
+static const struct mfs_mount *find(const struct mfs_mounts *list, const struct mfs_mount *m,
+                                    uint32_t at)
+{
+    if (at < list->n && same_client(&list->mount[at], m))
+        return &list->mount[at];
+    for (uint32_t i = 0; i < list->n; i++)
+        if (same_client(&list->mount[i], m))
+            return &list->mount[i];
+    return NULL;
+}
+
+/* Only who has told before has done the rest since then: after its lm began anew a client is known
+ * for a while before it tells. */
+static void count_done(struct mfs_mounts_done *done, const struct mfs_mounts *was,
+                       const struct mfs_mounts *told)
+{
+    done->when = mfs_clock_mono();
+    for (uint32_t i = 0; i < told->n; i++) {
+        const struct mfs_mount *before = find(was, &told->mount[i], i);
+        uint64_t old[MFS_METRIC_BUCKETS] = {0}, now[MFS_METRIC_BUCKETS] = {0};
+
+        if (!before || !before->figures.n)
+            continue;
+        add_durations(before, old);
+        add_durations(&told->mount[i], now);
+        for (uint32_t k = 0; k < MFS_METRIC_BUCKETS; k++)
+            done->bucket[k] += now[k] > old[k] ? now[k] - old[k] : 0;
+    }
+}
+
+const struct mfs_mounts_done *mfs_mounts_done(const struct mfs_cm *cm)
+{
+    return &cm->mounts->done;
+}
+
 static void take(struct mfs_node *n, const struct mfs_mounts *told)
 {
     struct mfs_mounts list = {.mount = calloc(told->n + 1, sizeof *list.mount)};
@@ -64,6 +116,8 @@ static void take(struct mfs_node *n, const struct mfs_mounts *told)
     }
     if (!list.mount)
         return; /* what it told before stays */
+    if (n->cm->mounts)
+        count_done(&n->cm->mounts->done, &n->mounts, &list);
     free_list(&n->mounts);
     n->mounts = list;
     n->mounts_at = mfs_clock_mono();

@@ -11,13 +11,22 @@ void mfs_mounts_fini(struct mfs_cm *cm); /* those who wait are called */
 
 void mfs_mounts_always(struct mfs_cm *cm); /* from now on */
 
-/* Calls `done` when what all nodes say is at most half a second old, or, as some do not answer,
- * after 0.3 s; maybe before it returns. 0 or -ENOMEM, without a call. */
+/* Calls `done` when what all nodes say is at most two seconds old, which is how often clients tell,
+ * or, as some do not answer, after 0.3 s; maybe before it returns. 0 or -ENOMEM, without a call. */
 int mfs_mounts_fresh(struct mfs_cm *cm, void (*done)(void *arg), void *arg);
 
 /* All clients of nodes that are part of the deployment, with their node's name and address. The
  * list is the caller's to free, not what the figures in it have. 0 or -ENOMEM. */
 int mfs_mounts_list(const struct mfs_cm *cm, struct mfs_mounts *list);
+
+/* How long the operations took that clients were seen to have done, in buckets. What a client had
+ * done before it told this cm for the first time, or again after its node was away, is not in it.
+ */
+struct mfs_mounts_done {
+    int64_t when; /* the last answer of a node, mono; 0: none */
+    uint64_t bucket[MFS_METRIC_BUCKETS];
+};
+const struct mfs_mounts_done *mfs_mounts_done(const struct mfs_cm *cm);
 
 void mfs_mounts_forget(struct mfs_node *n); /* frees what it has told */
 

@@ -25,12 +25,27 @@ struct figure {
     uint64_t value;
 };
 
+static void put_figures(struct mfs_exposition *e, const struct figure *f, size_t n,
+                        const char *labels, bool known)
+{
+    for (size_t i = 0; i < n; i++) {
+        mfs_exposition_family(e, f[i].name, f[i].kind, f[i].help);
+        if (known)
+            mfs_exposition_number(e, f[i].name, labels, (double)f[i].value);
+    }
+}
+
 static void put_node(struct mfs_exposition *e, const struct mfs_agent *a, const char *labels)
 {
     const struct mfs_instances_sample *s = &a->measured.sample;
-    const struct figure figures[] = {
+    const struct figure own[] = {
         {"memefs_lm_memory_limit_bytes", "What all of the node's processes may take.",
          MFS_METRIC_GAUGE, a->memory},
+        {"memefs_lm_connected_to_cm", "1 while cm is connected and has taken the node.",
+         MFS_METRIC_GAUGE, a->link.joined},
+        {"memefs_lm_table_epoch", "Epoch of the partition table that the node has.",
+         MFS_METRIC_GAUGE, a->table ? a->table->epoch : 0}};
+    const struct figure measured[] = {
         {"memefs_lm_memory_capacity_bytes", "Of that, what data may take.", MFS_METRIC_GAUGE,
          s->capacity},
         {"memefs_lm_memory_used_bytes", "What data take, as partitions count.", MFS_METRIC_GAUGE,
@@ -40,16 +55,10 @@ static void put_node(struct mfs_exposition *e, const struct mfs_agent *a, const 
         {"memefs_lm_received_bytes_total", "Bytes that the node's link has received.",
          MFS_METRIC_COUNTER, a->measured.meter.last.in},
         {"memefs_lm_sent_bytes_total", "Bytes that the node's link has sent.", MFS_METRIC_COUNTER,
-         a->measured.meter.last.out},
-        {"memefs_lm_connected_to_cm", "1 while cm is connected and has taken the node.",
-         MFS_METRIC_GAUGE, a->link.joined},
-        {"memefs_lm_table_epoch", "Epoch of the partition table that the node has.",
-         MFS_METRIC_GAUGE, a->table ? a->table->epoch : 0}};
+         a->measured.meter.last.out}};
 
-    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
-        mfs_exposition_family(e, figures[i].name, figures[i].kind, figures[i].help);
-        mfs_exposition_number(e, figures[i].name, labels, (double)figures[i].value);
-    }
+    put_figures(e, own, sizeof own / sizeof *own, labels, true);
+    put_figures(e, measured, sizeof measured / sizeof *measured, labels, a->measured.meter.started);
 }
 
 static void put_partition_figure(struct mfs_exposition *e, const struct mfs_agent *a,
@@ -270,16 +279,29 @@ static bool is_shown(const char *name)
     return false;
 }
 
-/* The samples stay the client's. */
+/* Of all nodes' mounts cm has them all: buckets of each operation would be too much. */
 static int take_figures(struct mfs_mount *m, const struct mfs_metric_snapshot *figures)
 {
-    m->figures.sample = calloc(figures->n + 1, sizeof *m->figures.sample);
-    if (!m->figures.sample)
+    struct mfs_metric_bucket *list = calloc(MFS_METRIC_BUCKETS, sizeof *list);
+    struct mfs_metric_sample *to = calloc(figures->n + 1, sizeof *to);
+
+    m->figures.sample = to;
+    if (!list || !to) {
+        free(list);
         return -ENOMEM;
-    for (uint32_t i = 0; i < figures->n; i++)
-        if (is_shown(figures->sample[i].name))
-            m->figures.sample[m->figures.n++] = figures->sample[i];
-    mfs_mount_sum_up(m, &m->figures);
+    }
+    mfs_mount_sum_up(m, figures);
+    for (uint32_t i = 0; i < figures->n; i++) {
+        if (!is_shown(figures->sample[i].name))
+            continue;
+        *to = figures->sample[i];
+        to->help[0] = '\0';
+        to->bucket = NULL;
+        to->nbuckets = 0;
+        to++;
+    }
+    mfs_mount_durations(figures, to++, list);
+    m->figures.n = (uint32_t)(to - m->figures.sample);
     return 0;
 }
 
@@ -339,6 +361,6 @@ void mfs_agent_mounts(struct mfs_agent *a, struct mfs_conn *conn, uint64_t id)
     else
         mfs_conn_reply(conn, MFS_MSG_MOUNTS, id, &l.mounts);
     for (uint32_t i = 0; l.mounts.mount && i < l.mounts.n; i++)
-        free(l.mounts.mount[i].figures.sample);
+        mfs_metric_snapshot_free(&l.mounts.mount[i].figures);
     free(l.mounts.mount);
 }

@@ -545,8 +545,13 @@ struct mfs_mounts {
     struct mfs_mount *mount;
 };
 
-/* Of a client's figures those that cm is told, NULL at the end. */
+/* Of a client's figures those that cm is told, NULL at the end: without help and buckets. */
 extern const char *const mfs_mount_figures[];
+/* What cm is told besides: a histogram of all of its operations together. */
+#define MFS_MOUNT_DURATIONS "memefs_mount_durations"
+/* `all` gets `list`, with the buckets of all operations. */
+void mfs_mount_durations(const struct mfs_metric_snapshot *figures, struct mfs_metric_sample *all,
+                         struct mfs_metric_bucket list[MFS_METRIC_BUCKETS]);
 /* Makes operations, errors, bytes and times of a client's figures. */
 void mfs_mount_sum_up(struct mfs_mount *m, const struct mfs_metric_snapshot *figures);
 /* A copy with figures of its own. 0 or -ENOMEM. */

@@ -142,13 +142,27 @@ const char *const mfs_mount_figures[] = {DURATION,
                                          "memefs_write_back_lost_bytes_total",
                                          NULL};
 
-static void add_up(struct mfs_metric_sample *all, uint64_t *bucket,
-                   const struct mfs_metric_sample *s)
+void mfs_mount_durations(const struct mfs_metric_snapshot *figures, struct mfs_metric_sample *all,
+                         struct mfs_metric_bucket list[MFS_METRIC_BUCKETS])
 {
-    all->value += s->value;
-    all->max = s->max > all->max ? s->max : all->max;
-    for (uint32_t i = 0; i < s->nbuckets; i++)
-        bucket[s->bucket[i].index] += s->bucket[i].count;
+    uint64_t bucket[MFS_METRIC_BUCKETS] = {0};
+
+    *all = (struct mfs_metric_sample){
+        .name = MFS_MOUNT_DURATIONS, .kind = MFS_METRIC_HISTOGRAM, .bucket = list};
+    for (uint32_t i = 0; i < figures->n; i++) {
+        const struct mfs_metric_sample *s = &figures->sample[i];
+
+        if (strcmp(s->name, DURATION) != 0)
+            continue;
+        all->value += s->value;
+        all->sum += s->sum;
+        all->max = s->max > all->max ? s->max : all->max;
+        for (uint32_t k = 0; k < s->nbuckets; k++)
+            bucket[s->bucket[k].index] += s->bucket[k].count;
+    }
+    for (uint32_t i = 0; i < MFS_METRIC_BUCKETS; i++)
+        if (bucket[i])
+            list[all->nbuckets++] = (struct mfs_metric_bucket){i, bucket[i]};
 }
 
 static void add_error(struct mfs_mount *m, const struct mfs_metric_sample *s)
@@ -163,24 +177,19 @@ static void add_error(struct mfs_mount *m, const struct mfs_metric_sample *s)
 void mfs_mount_sum_up(struct mfs_mount *m, const struct mfs_metric_snapshot *figures)
 {
     struct mfs_metric_bucket list[MFS_METRIC_BUCKETS];
-    struct mfs_metric_sample all = {.bucket = list};
-    uint64_t bucket[MFS_METRIC_BUCKETS] = {0};
+    struct mfs_metric_sample all;
 
+    mfs_mount_durations(figures, &all, list);
     for (uint32_t i = 0; i < figures->n; i++) {
         const struct mfs_metric_sample *s = &figures->sample[i];
 
-        if (!strcmp(s->name, DURATION))
-            add_up(&all, bucket, s);
-        else if (!strcmp(s->name, ERRORS))
+        if (!strcmp(s->name, ERRORS))
             add_error(m, s);
         else if (!strcmp(s->name, READ))
             m->read_bytes += s->value;
         else if (!strcmp(s->name, WRITTEN))
             m->written_bytes += s->value;
     }
-    for (uint32_t i = 0; i < MFS_METRIC_BUCKETS; i++)
-        if (bucket[i])
-            list[all.nbuckets++] = (struct mfs_metric_bucket){i, bucket[i]};
     m->operations = all.value;
     m->p50 = mfs_metric_quantile(&all, 0.50);
     m->p99 = mfs_metric_quantile(&all, 0.99);

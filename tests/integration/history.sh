@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What cm keeps of the past: cm report writes it; it is still there after cm was killed, and begins anew, with a line in
+# What cm keeps of the past: cm report writes it; it is still there after cm was killed, counts no operations that were done before it could see them, and begins anew, with a line in
 # the log, where the file is torn.
 # ctest: waits long=12
 # shellcheck source=tests/support/harness.sh
@@ -50,6 +50,26 @@ cm_ start >/dev/null || fail "cm start"
 sleep 2
 report
 equal "$before" "$(sed -n 2p "$T/report/hour.csv")" "the first second"
+
+say "what a client has done before its lm began anew is not done again"
+ask() # SECONDS: an operator's command each second has mounts tell
+{
+    for _ in $(seq "$1"); do
+        cm_ clients >/dev/null
+        sleep 1
+    done
+}
+for _ in $(seq 20); do (cd "$MNT0" && mkdir $(seq 300) && rmdir $(seq 300)); done
+ask 6
+operations=$(cm_ clients --json | jq '[.clients[].operations] | max')
+[ "$operations" -gt 10000 ] || fail "$operations operations"
+kill -KILL "$(cut -d' ' -f1 "$STATE/node-0/lm.pid")"
+ask 17
+report
+most=$(tail -12 "$T/report/hour.csv" | awk -F, -v names="$(head -1 "$T/report/hour.csv")" '
+    BEGIN {n = split(names, name); for (i = 1; i <= n; i++) if (name[i] == "operations") at = i}
+    $at > most {most = $at} END {print most + 0}')
+awk -v most="$most" 'BEGIN {exit !(most < 500)}' || fail "$most operations/s while nothing was done"
 
 say "a torn file"
 kill -KILL "$(cut -d' ' -f1 "$STATE/cm.pid")"
