@@ -94,9 +94,15 @@ static void tell(struct mfs_autoscale *a)
         a->push = mfs_push_table(a->cm, pushed, a) != 0;
 }
 
-const struct mfs_policy_settings *mfs_autoscale_numbers(const struct mfs_cm *cm)
+bool mfs_autoscale_thresholds(const struct mfs_cm *cm, double *out_at, double *in_at)
 {
-    return cm->autoscale ? &cm->autoscale->numbers : NULL;
+    const struct mfs_autoscale *a = cm->autoscale;
+
+    if (!a)
+        return false;
+    *out_at = a->policy.out != MFS_OUT_NONE ? a->numbers.out_at : 0;
+    *in_at = a->policy.in != MFS_IN_NONE ? a->numbers.in_at : 0;
+    return true;
 }
 
 void mfs_autoscale_tell(struct mfs_cm *cm)

@@ -20,8 +20,9 @@ bool mfs_autoscale_growing(const struct mfs_cm *cm);
  * second. */
 void mfs_autoscale_tell(struct mfs_cm *cm);
 
-/* The policy's numbers as they are in force; NULL before there are any. */
-const struct mfs_policy_settings *mfs_autoscale_numbers(const struct mfs_cm *cm);
+/* The utilization above which nodes come, and below which they go, by the policy in force; 0: they
+ * never do. False before there is one. */
+bool mfs_autoscale_thresholds(const struct mfs_cm *cm, double *out_at, double *in_at);
 
 /* Handler of MFS_MSG_POLICY. */
 void mfs_autoscale_on_policy(struct mfs_conn *c, uint64_t id, const void *body, void *arg);

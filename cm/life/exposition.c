@@ -3,6 +3,7 @@
 #include "cm/life/serve.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "cm/state/events.h"
 
 #define LABELS_MOST (4 * MFS_PATH_MAX)
+#define EACH_MOST   4000U /* mounts whose operations are told apart */
 
 /* ---- the deployment -------------------------------------------------------------------------- */
 
@@ -46,18 +48,18 @@ static void put_states(struct mfs_exposition *e, const struct mfs_status *s)
 
 static void put_policy(struct mfs_exposition *e, const struct mfs_cm *cm)
 {
-    const struct mfs_policy_settings *p = mfs_autoscale_numbers(cm);
     char labels[64] = "";
+    double out_at, in_at;
 
     mfs_exposition_label(labels, sizeof labels, "policy", cm->state.policy);
     mfs_exposition_family(e, "memefs_cm_policy_info", MFS_METRIC_GAUGE, "The policy's name.");
     mfs_exposition_number(e, "memefs_cm_policy_info", labels, 1);
-    if (!p)
+    if (!mfs_autoscale_thresholds(cm, &out_at, &in_at))
         return;
     mfs_exposition_family(e, "memefs_cm_policy_threshold_ratio", MFS_METRIC_GAUGE,
                           "Utilization at which the policy acts; 0 where it never does.");
-    mfs_exposition_number(e, "memefs_cm_policy_threshold_ratio", "action=\"scale_out\"", p->out_at);
-    mfs_exposition_number(e, "memefs_cm_policy_threshold_ratio", "action=\"scale_in\"", p->in_at);
+    mfs_exposition_number(e, "memefs_cm_policy_threshold_ratio", "action=\"scale_out\"", out_at);
+    mfs_exposition_number(e, "memefs_cm_policy_threshold_ratio", "action=\"scale_in\"", in_at);
 }
 
 static void put_events(struct mfs_exposition *e)
@@ -110,7 +112,7 @@ static void put_deployment(struct mfs_exposition *e, const struct mfs_cm *cm,
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
-/* A family of which each node has a sample. */
+/* A family of which each node has a sample, but one of which it is not known: NAN. */
 struct node_figure {
     const char *name, *help;
     enum mfs_metric_kind kind;
@@ -126,6 +128,9 @@ struct node_figure {
         return (double)(expression);                                                               \
     }
 
+/* What it has not told this cm is not 0: a counter would begin anew where cm does. */
+#define TOLD(function, expression) VALUE(function, n->reported ? (double)(expression) : NAN)
+
 VALUE(is_up, n->conn != NULL)
 VALUE(partitions, s->partitions)
 VALUE(replicas, s->replicas)
@@ -133,19 +138,19 @@ VALUE(share, s->share)
 VALUE(limit, n->record->memory)
 VALUE(capacity, s->memory_capacity)
 VALUE(for_client, mfs_capacity_client(n->record->memory))
-VALUE(used, s->memory_used)
-VALUE(resident, n->last.rss)
-VALUE(rate_in, s->bandwidth_in)
-VALUE(rate_out, s->bandwidth_out)
+TOLD(used, s->memory_used)
+TOLD(resident, n->last.rss)
+TOLD(rate_in, s->bandwidth_in)
+TOLD(rate_out, s->bandwidth_out)
 VALUE(link_rate, s->bandwidth_capacity)
-VALUE(bytes_in, n->last.bytes_in)
-VALUE(bytes_out, n->last.bytes_out)
-VALUE(commands, n->last.commands)
-VALUE(refused, n->last.out_of_memory)
-VALUE(deaths, n->last.deaths)
-VALUE(revivals, n->last.revivals)
-VALUE(behind, s->clients_behind)
-VALUE(clients, n->mounts.n)
+TOLD(bytes_in, n->last.bytes_in)
+TOLD(bytes_out, n->last.bytes_out)
+TOLD(commands, n->last.commands)
+TOLD(refused, n->last.out_of_memory)
+TOLD(deaths, n->last.deaths)
+TOLD(revivals, n->last.revivals)
+TOLD(behind, s->clients_behind)
+VALUE(clients, n->mounts_at ? n->mounts.n : NAN)
 
 static double overhead(const struct mfs_node *n, const struct mfs_status_node *s)
 {
@@ -205,9 +210,13 @@ static void put_nodes(struct mfs_exposition *e, const struct mfs_cm *cm, const s
         if (!i || strcmp(f->name, f[-1].name) != 0)
             mfs_exposition_family(e, f->name, f->kind, f->help);
         for (uint32_t k = 0; k < s->nnodes; k++) {
+            double value = f->value(cm->nodes[k], &s->node[k]);
+
+            if (isnan(value))
+                continue;
             snprintf(labels, sizeof labels, "node=\"%s\"%s%s", s->node[k].name,
                      f->label[0] ? "," : "", f->label);
-            mfs_exposition_number(e, f->name, labels, f->value(cm->nodes[k], &s->node[k]));
+            mfs_exposition_number(e, f->name, labels, value);
         }
     }
     mfs_exposition_family(e, "memefs_node_info", MFS_METRIC_GAUGE,
@@ -246,18 +255,27 @@ static const struct mount_figure mount_figures[] = {
      "memefs_write_back_lost_bytes_total", false}};
 
 static void put_mount(struct mfs_exposition *e, const struct mount_figure *f,
-                      const struct mfs_mount *m, const char *labels)
+                      const struct mfs_mount *m, const char *labels, bool each)
 {
     char all[LABELS_MOST + MFS_METRIC_LABELS_MAX + 2];
+    double sum = 0;
+    uint32_t n = 0;
 
     for (uint32_t i = 0; i < m->figures.n; i++) {
         const struct mfs_metric_sample *s = &m->figures.sample[i];
+        double value = f->seconds ? s->sum : (double)s->value;
 
         if (strcmp(s->name, f->of) != 0)
             continue;
+        n++;
+        sum += value;
+        if (!each)
+            continue;
         snprintf(all, sizeof all, "%s%s%s", labels, s->labels[0] ? "," : "", s->labels);
-        mfs_exposition_number(e, f->name, all, f->seconds ? s->sum : (double)s->value);
+        mfs_exposition_number(e, f->name, all, value);
     }
+    if (n && !each)
+        mfs_exposition_number(e, f->name, labels, sum);
 }
 
 static int label_mount(const struct mfs_mount *m, char labels[LABELS_MOST])
@@ -291,7 +309,7 @@ static int put_mounts(struct mfs_exposition *e, const struct mfs_cm *cm)
         mfs_exposition_family(e, mount_figures[i].name, MFS_METRIC_COUNTER, mount_figures[i].help);
         for (uint32_t k = 0; k < list.n; k++)
             if (labels[k][0])
-                put_mount(e, &mount_figures[i], &list.mount[k], labels[k]);
+                put_mount(e, &mount_figures[i], &list.mount[k], labels[k], list.n <= EACH_MOST);
     }
     mfs_exposition_one(e, "memefs_cm_mounts", MFS_METRIC_GAUGE, "Clients of all nodes.", list.n);
     free(list.mount);

@@ -25,15 +25,15 @@ static int make_metrics(void *arg, bool other, struct mfs_httpd_answer *a)
     return mfs_serve_figures(arg, &e);
 }
 
+/* Who serves says itself which node it is. */
 static int put_target(const struct mfs_node *n, bool first, struct mfs_buf *out)
 {
     char address[MFS_ADDRESS_MAX];
-    int rc = mfs_address_join(n->record->address, n->metrics, address, sizeof address);
+    int rc = mfs_address_join(n->record->address, n->record->metrics, address, sizeof address);
 
     if (!rc)
-        rc = mfs_buf_printf(out,
-                            "%s{\"targets\":[\"%s\"],\"labels\":{\"node\":\"%s\",\"deployment\":",
-                            first ? "" : ",", address, n->record->name);
+        rc = mfs_buf_printf(
+            out, "%s{\"targets\":[\"%s\"],\"labels\":{\"deployment\":", first ? "" : ",", address);
     if (!rc)
         rc = mfs_string_encode(n->cm->state.name, out);
     return rc ? rc : mfs_buf_printf(out, "}}");
@@ -52,7 +52,7 @@ static int make_targets(void *arg, bool other, struct mfs_httpd_answer *a)
     for (uint32_t i = 0; i < cm->state.nnodes && !rc; i++) {
         const struct mfs_node *n = cm->nodes[i];
 
-        if (!n->metrics || !n->record->address[0])
+        if (!n->record->metrics || !n->record->address[0])
             continue;
         rc = put_target(n, first, &a->out);
         first = false;
@@ -167,7 +167,7 @@ int mfs_serve_begin(struct mfs_cm *cm, struct mfs_err *err)
     if (cm->state.ui[0])
         mfs_event_recall(cm->paths->events);
     rc = begin(cm, err);
-    if (!rc || !mfs_cm_in_phase(cm, MFS_PHASE_RUNNING))
+    if (!rc || mfs_cm_in_phase(cm, MFS_PHASE_STARTING))
         return rc ? mfs_err_prefix(err, "metrics") : 0;
     mfs_event_add(cm->paths->events, "cm", "metrics-failed", "%s", err->msg);
     cm->serve = mfs_loop_timer(cm->loop, AGAIN, AGAIN, try_again, cm);

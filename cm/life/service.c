@@ -82,11 +82,12 @@ static int take_address(struct mfs_cm *cm, struct mfs_node *n, const struct mfs_
 
     if (moved && r->address[0] && cm->state.table && mfs_cm_state_count(&cm->state, r->id))
         return -EADDRNOTAVAIL;
-    if (!moved && m->control == r->control)
+    if (!moved && m->control == r->control && m->metrics == r->metrics)
         return 0;
     if (moved)
         mfs_text_copy(r->address, sizeof r->address, m->address);
     r->control = m->control;
+    r->metrics = m->metrics;
     if (cm->step == MFS_STEP_JOIN)
         return 0; /* of all nodes at once, when the table is saved */
     return mfs_cm_state_save(&cm->state, cm->paths->state);
@@ -133,7 +134,6 @@ static void on_join(struct mfs_conn *c, uint64_t id, const void *body, void *arg
     if (n->conn && n->conn != c)
         mfs_conn_close(n->conn); /* it has noticed sooner than we that the old one is dead */
     n->conn = c;
-    n->metrics = m->metrics;
     n->record->leave_by = 0; /* if it still holds, it says so */
     mfs_conn_set_data(c, n);
     n->sent = m->epoch;
@@ -270,6 +270,7 @@ static void down(struct mfs_conn *c, const struct mfs_err *why, void *arg)
     if (!n || n->conn != c)
         return;
     n->conn = NULL;
+    mfs_mounts_forget(n);
     if (mfs_cm_in_phase(cm, MFS_PHASE_STOPPING))
         return;
     if (mfs_nodes_goes(n))

@@ -74,15 +74,12 @@ static int put_now(const struct mfs_cm *cm, struct mfs_buf *out)
 
 static int put_policy(const struct mfs_cm *cm, struct mfs_buf *out)
 {
-    const struct mfs_policy_settings *p = mfs_autoscale_numbers(cm);
-    struct mfs_policy acts = {0};
-    struct mfs_err err;
+    double out_at, in_at;
 
-    if (mfs_policy_parse(cm->state.policy, &acts, &err))
-        acts = (struct mfs_policy){0};
-    return mfs_buf_printf(out, ",\"scale_out_at\":%g,\"scale_in_at\":%g,\"changing\":%s",
-                          p && acts.out ? p->out_at : 0, p && acts.in ? p->in_at : 0,
-                          mfs_cm_changing(cm) ? "true" : "false");
+    if (!mfs_autoscale_thresholds(cm, &out_at, &in_at))
+        out_at = in_at = 0;
+    return mfs_buf_printf(out, ",\"scale_out_at\":%g,\"scale_in_at\":%g,\"changing\":%s", out_at,
+                          in_at, mfs_cm_changing(cm) ? "true" : "false");
 }
 
 static int put_events(struct mfs_buf *out)

@@ -87,7 +87,6 @@ struct mfs_node {
     bool reported;              /* figures to this cm */
     uint32_t lacking;           /* reports in a row with fewer partitions than it should run, */
     uint64_t lack_epoch;        /* all of this epoch */
-    uint32_t metrics;           /* port at which it serves figures; 0: none */
     struct mfs_mounts mounts;   /* its clients, as it told last (mounts.h), … */
     int64_t mounts_at;          /* … mono; 0: it has not */
     bool mounts_asked;          /* it is being asked */

@@ -30,6 +30,7 @@ static const struct mfs_schema node_schema = {
            {.name = "leave_by", MFS_FIELD(U64, struct mfs_cm_node, leave_by)},
            {.name = "votes", .max = MFS_VOTES_ALWAYS, MFS_FIELD(U32, struct mfs_cm_node, votes)},
            {.name = "control", .max = 65535, MFS_FIELD(U32, struct mfs_cm_node, control)},
+           {.name = "metrics", .max = 65535, MFS_FIELD(U32, struct mfs_cm_node, metrics)},
            {0}}};
 
 static const struct mfs_schema provider_option_schema = {

@@ -39,6 +39,7 @@ struct mfs_cm_node {
     uint32_t id;      /* never given to another node of this deployment */
     uint32_t control; /* port at which its lm takes what a cm says that it does not know yet, at its
                          address; 0: none */
+    uint32_t metrics; /* port at which its lm serves figures; 0: none */
     uint32_t slot;    /* the least that no other node has: its mount's %n, its local address */
     char transition[MFS_STATE_MAX]; /* MFS_NODE_COMING, …, or "" */
     char name[MFS_NAME_MAX];

@@ -85,6 +85,8 @@ equal "" "$(comm -3 "$T/served" "$T/described" | tr '\n' ' ')" "served, and desc
 cat "$docs"/grafana/* | grep -o 'memefs_[a-z0-9_]*' | sed 's/_\(bucket\|count\)$//' | sort -u >"$T/used"
 equal "" "$(comm -13 "$T/served" "$T/used" | tr '\n' ' ')" "used by the dashboard and the rules, and not served"
 promtool check rules "$docs/grafana/alerts.yml" >/dev/null || fail "the rules"
+promtool test rules "$HARNESS_DIR/alerts.yml" >"$T/rules" 2>&1 || fail "what the rules say: $(cat "$T/rules")"
+equal 0 "$(served $at | awk '/^memefs_cm_policy_threshold_ratio{action="scale_out"}/ {print $2}')" "threshold of no policy"
 jq -e '.panels | length > 20' "$docs/grafana/memefs.json" >/dev/null || fail "the dashboard"
 
 say "a flood, and readers that do not read, beside a change of the nodes"
@@ -116,10 +118,29 @@ equal 403 "$(status -H 'Host: memefs.example' http://$at/metrics)" "another name
 equal 200 "$(status -H 'Host: localhost:1' http://$at/metrics)" "localhost"
 equal 200 "$(status -I http://$at/metrics)" "HEAD"
 
-say "cm that was killed"
+samples() # NODE: how many there are of it of a counter that it tells, and of one of its mounts
+{
+    served $at >"$T/now" || return
+    echo "$(grep -c "^memefs_node_partition_deaths_total{node=\"$1\"}" "$T/now")" \
+        "$(grep -c "^memefs_mount_written_bytes_total{node=\"$1\"," "$T/now")"
+}
+
+samples_are() # NODE TOLD MOUNTS
+{
+    [ "$(samples "$1")" = "$2 $3" ]
+}
+
+say "cm that was killed, while a node is stopped"
+lm2=$(cut -d' ' -f1 "$STATE/node-2/lm.pid")
+kill -STOP "$lm2"
 kill -KILL "$(cut -d' ' -f1 "$STATE/cm.pid")"
-cm_ start >/dev/null || fail "cm start"
-must_happen 10 served $at
+(cm_ start >/dev/null 2>&1 || true) &
+must_happen 20 samples_are node-0 1 1
+samples_are node-2 0 0 || fail "node-2 has not told, and there is: $(grep node-2 "$T/now")"
+equal 3 "$(curl -sf http://$at/targets | jq 'map(.targets) | flatten | unique | length')" "targets"
+kill -CONT "$lm2"
+wait $!
+must_happen 20 samples_are node-2 1 1
 must_happen 20 is 3 'count(memefs_node_up == 1)'
 expect_fail 1 cm_ start --metrics 127.0.0.1:9999
 kill "$prometheus"

@@ -60,15 +60,17 @@ static void put_heard(const struct mfs_mount *m, char out[CELL])
 
 static void fill(struct row *r, const struct mfs_mount *m)
 {
-    const struct passwd *user = getpwuid(m->uid);
+    const struct passwd *user = m->pid ? getpwuid(m->uid) : NULL;
 
     snprintf(r->cell[NODE], CELL, "%.47s", m->node);
     snprintf(r->cell[HOST], CELL, "%.47s", m->host);
     snprintf(r->cell[PID], CELL, "%u", m->pid);
     if (user)
         snprintf(r->cell[USER], CELL, "%.47s", user->pw_name);
-    else
+    else if (m->pid)
         snprintf(r->cell[USER], CELL, "%u", m->uid);
+    else
+        snprintf(r->cell[USER], CELL, "-"); /* lm does not see its process */
     snprintf(r->cell[VERSION], CELL, "%.31s", m->version[0] ? m->version : "-");
     put_time(m->since, r->cell[SINCE]);
     put_heard(m, r->cell[HEARD]);
