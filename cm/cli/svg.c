@@ -1,5 +1,6 @@
 #include "cm/cli/svg.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <time.h>
@@ -164,6 +165,7 @@ int mfs_svg_draw(const struct mfs_svg_chart *c, const struct mfs_history_ring *r
     struct frame f = measure(c, r, step);
     int rc = 0;
 
+    assert(c->n <= sizeof colors / sizeof *colors);
     mfs_buf_printf(out,
                    "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
                    "height=\"%d\" font-family=\"sans-serif\" font-size=\"12\">\n<title>%s</title>\n"

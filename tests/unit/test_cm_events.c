@@ -210,7 +210,7 @@ static struct mfs_paths paths_of_dir(void)
 {
     struct mfs_paths p = {0};
 
-    strcpy(p.events, path);
+    assert_int_equal(mfs_text_format(p.events, sizeof p.events, "%s", path), 0);
     assert_int_equal(mfs_text_format(p.old_events, sizeof p.old_events, "%s.1", path), 0);
     return p;
 }
