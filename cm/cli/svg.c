@@ -163,9 +163,10 @@ int mfs_svg_draw(const struct mfs_svg_chart *c, const struct mfs_history_ring *r
                  struct mfs_buf *out)
 {
     struct frame f = measure(c, r, step);
+    const uint32_t n = c->n;
     int rc = 0;
 
-    assert(c->n <= sizeof colors / sizeof *colors);
+    assert(n <= sizeof colors / sizeof *colors);
     mfs_buf_printf(out,
                    "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
                    "height=\"%d\" font-family=\"sans-serif\" font-size=\"12\">\n<title>%s</title>\n"
@@ -173,7 +174,7 @@ int mfs_svg_draw(const struct mfs_svg_chart *c, const struct mfs_history_ring *r
                    "<text x=\"%d\" y=\"18\" font-size=\"14\">%s (UTC)</text>\n",
                    WIDTH, HEIGHT, WIDTH, HEIGHT, c->title, LEFT, c->title);
     put_axes(c, &f, out);
-    for (uint32_t i = 0; i < c->n && !rc; i++) {
+    for (uint32_t i = 0; i < n && !rc; i++) {
         mfs_buf_printf(out, "<text x=\"%u\" y=\"36\" fill=\"%s\">— %s</text>\n", LEFT + i * 130,
                        colors[i], c->line[i].label);
         rc = f.from < 0 ? 0 : put_line(&f, c->line[i].figure, colors[i], out);
