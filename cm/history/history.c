@@ -200,13 +200,20 @@ static int take_node(struct mfs_history *h, const char **p, size_t *n)
     return take(node->ring, p, n) ? 0 : -EINVAL;
 }
 
+static void empty(struct mfs_history *h)
+{
+    mfs_history_ring_clear(h->hour);
+    mfs_history_ring_clear(h->day);
+    forget_nodes(h);
+}
+
 int mfs_history_load(struct mfs_history *h, const void *p, size_t n)
 {
     const char *at = (const char *)p + sizeof(struct head);
     struct head head;
     int rc;
 
-    forget_nodes(h);
+    empty(h);
     if (n < sizeof head)
         return -EINVAL;
     memcpy(&head, p, sizeof head);
@@ -219,8 +226,6 @@ int mfs_history_load(struct mfs_history *h, const void *p, size_t n)
         rc = take_node(h, &at, &n);
     if (!rc && !n)
         return 0;
-    mfs_history_ring_clear(h->hour);
-    mfs_history_ring_clear(h->day);
-    forget_nodes(h);
+    empty(h);
     return rc ? rc : -EINVAL;
 }

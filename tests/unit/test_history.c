@@ -139,6 +139,9 @@ static void test_torn(void **state)
     mfs_buf_init(&b);
     assert_int_equal(mfs_history_save(h, &b), 0);
     n = mfs_buf_len(&b);
+    assert_int_equal(mfs_history_load(again, mfs_buf_data(&b), 1), -EINVAL);
+    assert_int_equal(mfs_history_ring_last(again->hour), -1);
+    assert_int_equal(mfs_history_ring_last(again->day), -1);
     for (size_t cut = 0; cut < n; cut += cut < 64 ? 1 : 4099)
         assert_int_equal(mfs_history_load(again, mfs_buf_data(&b), cut), -EINVAL);
     mfs_buf_data(&b)[n / 2] ^= 1;
