@@ -1,10 +1,13 @@
 /* `cm report`: what cm has kept of the past, written into files. */
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -42,6 +45,22 @@ static int read_history(const struct mfs_paths *p, struct mfs_history *h, struct
         rc = mfs_history_load(h, mfs_buf_data(&b), mfs_buf_len(&b));
     mfs_buf_fini(&b);
     return rc ? mfs_err_set(err, rc, "%s: %s", p->history, strerror(-rc)) : 0;
+}
+
+/* What is no plain file (/dev/stdout, a link, a pipe) stays, and is written to. Who may read it is
+ * as with events, which it tells. */
+static int write_out(const char *path, const struct mfs_buf *b)
+{
+    struct stat st;
+    int fd, rc;
+
+    if (lstat(path, &st) || S_ISREG(st.st_mode))
+        return mfs_file_write(path, mfs_buf_data(b), mfs_buf_len(b), 0640);
+    fd = open(path, O_WRONLY | O_TRUNC | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    rc = mfs_file_write_all(fd, mfs_buf_data(b), mfs_buf_len(b));
+    return close(fd) && !rc ? -errno : rc;
 }
 
 /* ---- tables ---------------------------------------------------------------------------------- */
@@ -86,7 +105,7 @@ static int write_table(const struct mfs_history_ring *r, uint32_t length, const 
             put_row(r, t, &b);
     rc = mfs_text_format(path, sizeof path, "%s/%s", dir, file);
     if (!rc)
-        rc = mfs_file_write(path, mfs_buf_data(&b), mfs_buf_len(&b), 0644);
+        rc = write_out(path, &b);
     mfs_buf_fini(&b);
     return rc ? mfs_err_set(err, rc, "%s/%s: %s", dir, file, strerror(-rc)) : 0;
 }
@@ -115,7 +134,7 @@ static int write_picture(const struct mfs_svg_chart *c, const struct mfs_history
     if (!rc)
         rc = mfs_text_format(path, sizeof path, "%s/%s-%s.svg", dir, span, c->name);
     if (!rc)
-        rc = mfs_file_write(path, mfs_buf_data(&b), mfs_buf_len(&b), 0644);
+        rc = write_out(path, &b);
     mfs_buf_fini(&b);
     return rc ? mfs_err_set(err, rc, "%s/%s-%s.svg: %s", dir, span, c->name, strerror(-rc)) : 0;
 }
@@ -244,7 +263,7 @@ static int write_page(const struct mfs_paths *p, const struct mfs_history *h, co
     mfs_buf_init(&b);
     rc = put_page(p, h, &b);
     if (!rc)
-        rc = mfs_file_write(file, mfs_buf_data(&b), mfs_buf_len(&b), 0644);
+        rc = write_out(file, &b);
     mfs_buf_fini(&b);
     return rc ? mfs_err_set(err, rc, "%s: %s", file, strerror(-rc)) : 0;
 }
