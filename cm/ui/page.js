@@ -60,13 +60,14 @@ const clock = (t, withSeconds) => new Date(t * 1000).toLocaleTimeString("en-GB",
 
 // ---- rows that stay where they are ----
 
-// One element for each item of the list, found again by its key, in the list's order.
+// One element for each item of the list, found again by its key (of equal ones by its number, too), in the list's order.
 function keep(parent, items, key, create, update) {
-  const old = new Map();
+  const old = new Map(), times = new Map();
   for (const e of parent.children) old.set(e.memKey, e);
   let before = parent.firstElementChild;
   for (const item of items) {
-    const k = key(item);
+    const name = String(key(item)), n = times.get(name) || 0, k = `${name} #${n}`;
+    times.set(name, n + 1);
     let e = old.get(k);
     old.delete(k);
     if (!e) { e = create(item); e.memKey = k; }
@@ -124,23 +125,34 @@ function take(all) {
   past.nodes = new Map((all.nodes || []).map((n) => [n.name, n.curve]));
 }
 
-// What has just come belongs to the end of the curves.
+// What has just come belongs to the end of the curves, as a mean of what belongs to the same place. Where cm's clock has
+// gone back, or far ahead, it does not, and only cm knows the curves.
+function isPlaced(curve, point) {
+  if (!curve) return true;
+  const at = Math.floor((point.time - curve.first) / curve.step), ahead = at - curve.used.length;
+  return ahead >= -1 && ahead <= curve.span / curve.step;
+}
+
 function extend(curve, point) {
   if (!curve) return false;
   const at = Math.floor((point.time - curve.first) / curve.step);
   const names = Object.keys(curve).filter((n) => Array.isArray(curve[n]));
-  let fresh = false;
+  const fresh = at >= curve.used.length;
+  if (!curve.sums || curve.sums.at !== at) curve.sums = { at: at, of: {} };
   for (const n of names) {
     const list = curve[n];
-    if (at < 0 || at - list.length > curve.span / curve.step) return false;
-    fresh = fresh || at >= list.length;
     while (list.length <= at) list.push(null);
-    if (known(point[n])) list[at] = point[n];
+    if (!known(point[n])) continue;
+    const sum = curve.sums.of[n] = curve.sums.of[n] || { n: 0, all: 0 };
+    sum.n++;
+    sum.all += point[n];
+    list[at] = sum.all / sum.n;
   }
   const extra = curve.used.length - Math.ceil(curve.span / curve.step);
   if (extra > 0) {
     for (const n of names) curve[n].splice(0, extra);
     curve.first += extra * curve.step;
+    curve.sums.at -= extra;
   }
   return fresh;
 }
@@ -370,9 +382,11 @@ function showMap(d) {
 
 const seen = new Map();
 
+const mountKey = (m) => `${m.node} ${m.path} ${m.session || m.pid}`;
+
 // Mounts tell each few seconds: the rate is over the time between two that differ.
 function mountRate(m, time) {
-  const key = `${m.node} ${m.path} ${m.session || m.pid}`, at = time - (m.age_ms || 0) / 1000;
+  const key = mountKey(m), at = time - (m.age_ms || 0) / 1000;
   const was = seen.get(key), operations = m.operations || 0;
   if (!was) { seen.set(key, { at, operations, rate: null }); return null; }
   if (at - was.at > 1.5 && operations >= was.operations) {
@@ -384,7 +398,9 @@ function mountRate(m, time) {
 }
 
 function showMounts(d) {
-  keep($("mounts").tBodies[0], d.mounts, (m) => `${m.node} ${m.path} ${m.session || m.pid}`, () => newRow(["", "", "num", "num", "num", "num", "num", "num"]), (row, m) => {
+  const there = new Set(d.mounts.map(mountKey));
+  for (const key of seen.keys()) if (!there.has(key)) seen.delete(key);
+  keep($("mounts").tBodies[0], d.mounts, mountKey, () => newRow(["", "", "num", "num", "num", "num", "num", "num"]), (row, m) => {
     const texts = [m.path, m.node, count(mountRate(m, d.now.time)), count(m.operations || 0), count(m.errors || 0),
       bytes(m.read_bytes || 0), bytes(m.written_bytes || 0), m.operations ? seconds(m.p99) : "–"];
     texts.forEach((t, i) => say(row.cells[i], t));
@@ -423,48 +439,68 @@ function show(d) {
   showLosses(d.status);
   showEvents(d.events || []);
   if (!past.hour && known(d.now.used)) fetchHistory(); // it was asked for before there was any
-  const hour = extend(past.hour, d.now), day = extend(past.day, d.now);
+  const placed = isPlaced(past.hour, d.now) && isPlaced(past.day, d.now);
+  if (!placed && Date.now() - fetched > 10000) fetchHistory();
+  const hour = placed && extend(past.hour, d.now), day = placed && extend(past.day, d.now);
   if (range === "hour" ? hour : day) drawAll();
   else charts.forEach(drawCursor);
 }
 
 // ---- the connection ----
 
-let source = null, heard = 0, last = null;
+const SOON = 5000, LATE = 60000; // ms between two tries
+let source = null, heard = 0, last = null, fetched = 0, wait = SOON, tried = 0, why = "";
 
 function setLink(lost, text) {
   $("link").classList.toggle("lost", lost);
   say($("link"), text);
 }
 
+// 0: cm does not answer.
 async function fetchHistory() {
+  fetched = Date.now();
   try {
     const answer = await fetch("/ui/history.json");
-    if (!answer.ok) return;
+    if (!answer.ok) return answer.status;
     take(await answer.json());
     drawAll();
+    return answer.status;
   } catch (e) {
-    // the stream tells that cm is away
+    return 0; // the stream tells that cm is away
   }
+}
+
+// A stream that was refused does not say why.
+async function askWhy() {
+  const status = await fetchHistory();
+  if (status === 401) location.reload(); // it asks for the token
+  why = status === 200 || status === 503 ? "as many as may watch do so already" : "";
+  wait = why ? LATE : SOON;
 }
 
 function connect() {
   if (source) source.close();
+  tried = Date.now();
   source = new EventSource("/ui/stream");
-  source.onopen = () => { heard = Date.now(); fetchHistory(); };
+  source.onopen = () => { fetchHistory(); };
   source.onmessage = (e) => {
     heard = Date.now();
+    wait = SOON;
+    why = "";
     last = JSON.parse(e.data);
     setLink(false, "live");
     if (!document.hidden) show(last);
   };
+  source.onerror = () => { if (source.readyState === EventSource.CLOSED) askWhy(); };
 }
 
 function watch() {
-  const silent = Date.now() - heard;
-  if (silent < 5000) return;
-  setLink(true, last ? `connection to cm lost at ${clock(heard / 1000, true)}, trying again …` : "cm does not answer, trying again …");
-  if (source.readyState === EventSource.CLOSED || silent > 15000) { heard = Date.now() - 6000; connect(); }
+  const now = Date.now();
+  if (now - heard < 5000) return;
+  setLink(true, why || (last ? `connection to cm lost at ${clock(heard / 1000, true)}, trying again …` : "cm does not answer, trying again …"));
+  if (now - tried < (source.readyState === EventSource.CLOSED ? wait : Math.max(wait, 15000))) return;
+  wait = Math.min(LATE, wait * 1.5);
+  connect();
 }
 
 // ---- a report ----
