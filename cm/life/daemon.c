@@ -225,11 +225,11 @@ static void go_on(struct mfs_cm *cm)
 
 static void close_all(struct mfs_cm *cm)
 {
+    mfs_serve_end(cm); /* its pages are made of all that ends below */
     mfs_history_end(cm, !cm->superseded && mfs_cm_in_phase(cm, MFS_PHASE_RUNNING));
     mfs_shutdown_fini(cm);
     mfs_checkpoint_fini(cm);
     mfs_tables_end(cm);
-    mfs_serve_end(cm);
     mfs_listener_destroy(cm->listener);
     mfs_mounts_fini(cm);
     mfs_quorum_fini(cm);

@@ -31,7 +31,15 @@ static bool shows_bearer(const struct mfs_httpd *h, struct MHD_Connection *c)
     return mfs_mac_equal(given + strspn(given, " "), h->token);
 }
 
-/* Cookies are a host's, whatever the port: each deployment there has one of its own. */
+int mfs_httpd_make_cookie(struct mfs_httpd *h)
+{
+    const char *const fields[] = {"memefs1", "http cookie", h->address};
+
+    return mfs_mac(h->token, strlen(h->token), fields, 3, h->cookie);
+}
+
+/* Cookies are a host's, whatever the port: each deployment there has one of its own. A browser
+ * shows it to other servers on that host, too, so it is not the token, and opens the page alone. */
 static void cookie_name(const struct mfs_httpd *h, char out[32])
 {
     const char *colon = strrchr(h->address, ':');
@@ -46,7 +54,7 @@ static bool shows_cookie(const struct mfs_httpd *h, struct MHD_Connection *c)
 
     cookie_name(h, name);
     given = MHD_lookup_connection_value(c, MHD_COOKIE_KIND, name);
-    return given && mfs_mac_equal(given, h->token);
+    return given && mfs_mac_equal(given, h->cookie);
 }
 
 /* "localhost", or an address, each maybe with a port. */
@@ -67,14 +75,14 @@ static bool names_this_host(const char *host)
 /* The same address without the token, and the cookie. */
 static enum MHD_Result let_in(const struct mfs_httpd *h, struct MHD_Connection *c, const char *path)
 {
-    char name[32], cookie[MFS_HTTPD_TOKEN_TEXT + 128];
+    char name[32], cookie[MFS_MAC_TEXT + 128];
     struct MHD_Response *r = MHD_create_response_from_buffer(0, (void *)"", MHD_RESPMEM_PERSISTENT);
     enum MHD_Result done;
 
     if (!r)
         return MHD_NO;
     cookie_name(h, name);
-    snprintf(cookie, sizeof cookie, "%s=%s; Path=%s; HttpOnly; SameSite=Strict", name, h->token,
+    snprintf(cookie, sizeof cookie, "%s=%s; Path=%s; HttpOnly; SameSite=Strict", name, h->cookie,
              path);
     mfs_httpd_head(r, "text/plain; charset=utf-8");
     MHD_add_response_header(r, MHD_HTTP_HEADER_LOCATION, path);
@@ -108,6 +116,18 @@ static const struct mfs_httpd_page *page_of(const struct mfs_httpd *h, const cha
     return NULL;
 }
 
+/* An entrance, or below one. */
+static bool is_for_people(const struct mfs_httpd *h, const char *path)
+{
+    for (const struct mfs_httpd_page *p = h->pages; p->path; p++) {
+        size_t n = strlen(p->path);
+
+        if (p->entrance && !strncmp(path, p->path, n) && (!path[n] || path[n] == '/'))
+            return true;
+    }
+    return false;
+}
+
 bool mfs_httpd_may(struct mfs_httpd *h, struct MHD_Connection *c, const char *path,
                    enum MHD_Result *done)
 {
@@ -121,7 +141,7 @@ bool mfs_httpd_may(struct mfs_httpd *h, struct MHD_Connection *c, const char *pa
                                  "name this host by its address, or as localhost");
         return false;
     }
-    if (shows_bearer(h, c) || shows_cookie(h, c))
+    if (shows_bearer(h, c) || (is_for_people(h, path) && shows_cookie(h, c)))
         return true;
     if (page && page->entrance)
         *done = given && mfs_mac_equal(given, h->token) ? let_in(h, c, path) : ask_for_token(c);

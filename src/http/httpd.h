@@ -7,8 +7,8 @@
  * the host by a number or as "localhost" (a web page of elsewhere whose name was made to lead here
  * names it otherwise); at any other address who shows the token ("Authorization: Bearer TOKEN"). A
  * browser shows it once, behind the address of a page that is an entrance (?token=), or in the
- * field that it is shown there, and gets a cookie for what is below that path (HttpOnly,
- * SameSite=Strict).
+ * field that it is shown there, and gets a cookie (HttpOnly, SameSite=Strict), which is not the
+ * token and opens only that page and what is below its path.
  *
  * Bounded: 64 connections, 16 of one address, 16 KiB for the head of a request, no body; 10 s for a
  * request to come whole, and for silence; 60 s for an answer to be taken; 64 MiB of answers that
@@ -16,7 +16,8 @@
  * a second: however often it is asked for, it is not made more often than that.
  *
  * A page may go on as long as somebody reads: each second its next piece is made once for all of
- * them, at most 32. Who is slow gets fewer pieces, and who takes nothing for a minute is cut off.
+ * them, at most 32, 10 of one address. Pieces are of those 64 MiB, and none is made beyond. Who is
+ * slow gets fewer of them, and who takes nothing for a minute is cut off.
  *
  * All of it belongs to the loop's thread. */
 #ifndef MFS_HTTP_HTTPD_H

@@ -6,11 +6,14 @@
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "base/crypto/mac.h"
 #include "http/httpd.h"
 
-#define MFS_HTTPD_PAGES_MOST   16
-#define MFS_HTTPD_STREAMS_MOST 32
-#define MFS_HTTPD_ANSWER_TIME  (60 * MFS_SEC) /* until an answer has gone */
+#define MFS_HTTPD_PAGES_MOST            16
+#define MFS_HTTPD_STREAMS_MOST          32
+#define MFS_HTTPD_STREAMS_OF_AN_ADDRESS 10
+#define MFS_HTTPD_HELD_MOST             (64U << 20)
+#define MFS_HTTPD_ANSWER_TIME           (60 * MFS_SEC) /* until an answer has gone */
 
 struct mfs_httpd_peer {
     struct MHD_Connection *connection;
@@ -37,13 +40,14 @@ struct mfs_httpd {
     void *arg;
     char address[128];
     char token[MFS_HTTPD_TOKEN_TEXT];
-    bool open_to_all; /* at a loopback address */
+    char cookie[MFS_MAC_TEXT]; /* what a browser shows instead; made of the token, and less */
+    bool open_to_all;          /* at a loopback address */
     struct mfs_httpd_peer *peers;
-    size_t held; /* bytes of answers */
+    size_t held; /* bytes of answers and of pieces of streams */
     struct mfs_httpd_kept kept[MFS_HTTPD_PAGES_MOST][2];
     struct mfs_httpd_stream *streams;
     unsigned nstreams;
-    bool ends; /* streams are to end */
+    bool ends; /* streams are to end, and nothing more is answered */
 };
 
 /* server.c */
@@ -54,13 +58,18 @@ enum MHD_Result mfs_httpd_refuse(struct mfs_httpd *h, struct MHD_Connection *c, 
 /* What every answer has. */
 void mfs_httpd_head(struct MHD_Response *r, const char *type);
 
-/* access.c: true: it may read; else it has been answered with *done. */
+/* access.c */
+int mfs_httpd_make_cookie(
+    struct mfs_httpd *h); /* of its token and address; 0 or a negative errno */
+/* True: it may read; else it has been answered with *done. */
 bool mfs_httpd_may(struct mfs_httpd *h, struct MHD_Connection *c, const char *path,
                    enum MHD_Result *done);
 
 /* stream.c */
 enum MHD_Result mfs_httpd_stream(struct mfs_httpd *h, struct MHD_Connection *c,
                                  struct mfs_httpd_peer *p, const struct mfs_httpd_page *page);
+/* What HEAD gets. */
+enum MHD_Result mfs_httpd_stream_head(struct MHD_Connection *c, const struct mfs_httpd_page *page);
 /* Each second: all streams get what there is by now. */
 void mfs_httpd_streams_tell(struct mfs_httpd *h);
 /* Before the daemon ends. */

@@ -27,7 +27,6 @@
 #define REQUEST_TIME  (10 * MFS_SEC) /* until a request has come */
 #define KEPT          (MFS_SEC / 2)
 #define KEPT_TIMES    10 /* as long as it took to make, at least */
-#define HELD_MOST     (64U << 20)
 /* A page runs what this program serves, shows and asks nothing else, and is in no other's frame. */
 #define POLICY                                                                                     \
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; " \
@@ -155,7 +154,7 @@ static enum MHD_Result serve(struct mfs_httpd *h, struct MHD_Connection *c,
 
     if (k->response && mfs_clock_mono() < k->until)
         return MHD_queue_response(c, MHD_HTTP_OK, k->response);
-    if (h->held > HELD_MOST)
+    if (h->held > MFS_HTTPD_HELD_MOST)
         return mfs_httpd_refuse(h, c, MHD_HTTP_SERVICE_UNAVAILABLE, MHD_HTTP_HEADER_RETRY_AFTER,
                                 "60", "too many answers are not taken yet");
     rc = make(h, page, other, k);
@@ -168,7 +167,7 @@ static enum MHD_Result serve(struct mfs_httpd *h, struct MHD_Connection *c,
 /* ---- requests ------------------------------------------------------------------------------- */
 
 static enum MHD_Result answer(struct mfs_httpd *h, struct MHD_Connection *c,
-                              struct mfs_httpd_peer *from, const char *path)
+                              struct mfs_httpd_peer *from, const char *path, bool head)
 {
     enum MHD_Result done;
 
@@ -176,7 +175,9 @@ static enum MHD_Result answer(struct mfs_httpd *h, struct MHD_Connection *c,
         return done;
     for (const struct mfs_httpd_page *p = h->pages; p->path; p++)
         if (!strcmp(p->path, path))
-            return p->stream ? mfs_httpd_stream(h, c, from, p) : serve(h, c, p);
+            return !p->stream ? serve(h, c, p)
+                   : head     ? mfs_httpd_stream_head(c, p)
+                              : mfs_httpd_stream(h, c, from, p);
     return mfs_httpd_refuse(h, c, MHD_HTTP_NOT_FOUND, NULL, NULL, "there is no such page");
 }
 
@@ -198,7 +199,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
 
     (void)version;
     (void)body;
-    if (*body_len || !p)
+    if (*body_len || !p || h->ends)
         return MHD_NO; /* nothing that is served has use for a body: it hangs up */
     if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0) {
         p->until = mfs_clock_mono() + REQUEST_TIME;
@@ -210,7 +211,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
         return MHD_YES;
     }
     p->until = mfs_clock_mono() + MFS_HTTPD_ANSWER_TIME;
-    return answer(h, c, p, path);
+    return answer(h, c, p, path, !strcmp(method, MHD_HTTP_METHOD_HEAD));
 }
 
 static void on_answered(void *arg, struct MHD_Connection *c, void **known,
@@ -410,7 +411,7 @@ struct mfs_httpd *mfs_httpd_create(struct mfs_loop *loop, const char *address, c
         mfs_httpd_destroy(h);
         return NULL;
     }
-    h->daemon = start(h, fd); /* the socket is its own now */
+    h->daemon = mfs_httpd_make_cookie(h) ? NULL : start(h, fd); /* the socket is its own now */
     if (h->daemon && !join_loop(h))
         return h;
     mfs_err_set(err, -ENOMEM, "libmicrohttpd can't begin");
@@ -428,17 +429,18 @@ void mfs_httpd_destroy(struct mfs_httpd *h)
     if (!h)
         return;
     mfs_watch_remove(h->watch);
-    for (int i = 0; i < MFS_HTTPD_PAGES_MOST; i++)
-        for (int k = 0; k < 2; k++)
-            forget(&h->kept[i][k]);
     if (h->daemon) {
         mfs_httpd_streams_end(h);
         MHD_run(h->daemon);
         MHD_stop_daemon(h->daemon);
     }
+    for (int i = 0; i < MFS_HTTPD_PAGES_MOST; i++)
+        for (int k = 0; k < 2; k++)
+            forget(&h->kept[i][k]);
     mfs_timer_cancel(h->soon);
     mfs_timer_cancel(h->look);
     mfs_timer_cancel(h->rest);
     explicit_bzero(h->token, sizeof h->token);
+    explicit_bzero(h->cookie, sizeof h->cookie);
     free(h);
 }

@@ -3,8 +3,10 @@
  * there is nothing to send the connection is suspended; who takes nothing for a minute is cut off
  * by the look of each second (server.c), as with any answer. */
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/log.h"
 #include "http/httpd_impl.h"
@@ -13,6 +15,7 @@
 
 /* Shared by those that are being sent it. */
 struct piece {
+    struct mfs_httpd *http;
     unsigned users;
     struct mfs_buf text;
 };
@@ -32,6 +35,7 @@ static void drop(struct piece *p)
 {
     if (!p || --p->users)
         return;
+    p->http->held -= mfs_buf_len(&p->text);
     mfs_buf_fini(&p->text);
     free(p);
 }
@@ -40,15 +44,15 @@ static void drop(struct piece *p)
 static struct piece *make(struct mfs_httpd *h, const struct mfs_httpd_page *page)
 {
     struct mfs_httpd_answer a = {0};
-    struct piece *p = calloc(1, sizeof *p);
+    struct piece *p = h->held > MFS_HTTPD_HELD_MOST ? NULL : calloc(1, sizeof *p);
     int rc;
 
     if (!p)
         return NULL;
     mfs_buf_init(&a.out);
     rc = page->make(h->arg, false, &a);
-    p->users = 1;
-    p->text = a.out;
+    *p = (struct piece){h, 1, a.out};
+    h->held += mfs_buf_len(&p->text);
     if (!rc)
         return p;
     mfs_warn(AREA, "%s: %s", page->path, strerror(-rc));
@@ -102,15 +106,61 @@ static void gone(void *arg)
     free(s);
 }
 
+static const struct sockaddr *address_of(struct MHD_Connection *c)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+
+    return info ? info->client_addr : NULL;
+}
+
+static bool is_same(const struct sockaddr *a, const struct sockaddr *b)
+{
+    if (!a || !b || a->sa_family != b->sa_family)
+        return false;
+    if (a->sa_family == AF_INET6)
+        return !memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr,
+                       &((const struct sockaddr_in6 *)b)->sin6_addr, sizeof(struct in6_addr));
+    return ((const struct sockaddr_in *)a)->sin_addr.s_addr ==
+           ((const struct sockaddr_in *)b)->sin_addr.s_addr;
+}
+
+/* Streams of one address leave some of its connections to others there, who only ask. */
+static bool is_room(const struct mfs_httpd *h, struct MHD_Connection *c)
+{
+    const struct sockaddr *from = address_of(c);
+    unsigned n = 0;
+
+    for (const struct mfs_httpd_stream *s = h->streams; s; s = s->next)
+        n += is_same(from, address_of(s->connection));
+    return n < MFS_HTTPD_STREAMS_OF_AN_ADDRESS && h->nstreams < MFS_HTTPD_STREAMS_MOST;
+}
+
+static enum MHD_Result queue(struct MHD_Connection *c, const char *type, struct MHD_Response *r)
+{
+    enum MHD_Result done;
+
+    mfs_httpd_head(r, type);
+    done = MHD_queue_response(c, MHD_HTTP_OK, r);
+    MHD_destroy_response(r);
+    return done;
+}
+
+enum MHD_Result mfs_httpd_stream_head(struct MHD_Connection *c, const struct mfs_httpd_page *page)
+{
+    struct MHD_Response *r = MHD_create_response_from_buffer(0, (void *)"", MHD_RESPMEM_PERSISTENT);
+
+    return r ? queue(c, page->stream, r) : MHD_NO;
+}
+
+/* Its first piece is the next one that all get: however many ask, no more are made for them. */
 enum MHD_Result mfs_httpd_stream(struct mfs_httpd *h, struct MHD_Connection *c,
                                  struct mfs_httpd_peer *p, const struct mfs_httpd_page *page)
 {
     struct mfs_httpd_stream *s;
     struct MHD_Response *r;
-    struct piece *first;
-    enum MHD_Result done;
 
-    if (h->nstreams == MFS_HTTPD_STREAMS_MOST)
+    if (!is_room(h, c))
         return mfs_httpd_refuse(h, c, MHD_HTTP_SERVICE_UNAVAILABLE, MHD_HTTP_HEADER_RETRY_AFTER,
                                 "60", "too many watch already");
     s = calloc(1, sizeof *s);
@@ -122,14 +172,7 @@ enum MHD_Result mfs_httpd_stream(struct mfs_httpd *h, struct MHD_Connection *c,
     *s = (struct mfs_httpd_stream){h, c, p, page, .next = h->streams};
     h->streams = s;
     h->nstreams++;
-    first = make(h, page);
-    if (first)
-        give(s, first);
-    drop(first);
-    mfs_httpd_head(r, page->stream);
-    done = MHD_queue_response(c, MHD_HTTP_OK, r);
-    MHD_destroy_response(r);
-    return done;
+    return queue(c, page->stream, r);
 }
 
 static bool is_due(const struct mfs_httpd_stream *s, const struct mfs_httpd_page *page)

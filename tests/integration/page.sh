@@ -34,6 +34,15 @@ has_past()
 }
 wait_for 5 has_past || fail "history.json"
 
+say "a report, where there is a link, and who may read it"
+ln -s "$T/behind" "$T/link"
+: >"$T/behind"
+cm_ report "$T/link" || fail "cm report to a link"
+[ -L "$T/link" ] || fail "the link is gone"
+grep -q '</html>' "$T/behind" || fail "nothing behind the link"
+cm_ report "$T/plain" || fail "cm report"
+equal 640 "$(stat -c %a "$T/plain")" "the report's mode"
+
 say "ten readers, one of which does not read"
 readers=()
 for i in $(seq 9); do
@@ -58,6 +67,26 @@ done
 say "ten readers for 3 s took $took ticks of cm"
 [ "$took" -lt 20 ] || sanitized || fail "ten readers for 3 s took $took ticks of cm"
 kill "$deaf" 2>/dev/null || true
+
+say "asking for the stream makes nothing, and one address has 10"
+before=$(ticks)
+for _ in $(seq 4); do
+    curl -sI --max-time 5 "http://$at/ui/stream?[1-100]" | grep -c '^HTTP/1.1 200' | grep -qx 100 || fail "HEAD of the stream"
+done
+took=$(($(ticks) - before))
+say "asking 400 times took $took ticks of cm"
+readers=()
+for _ in $(seq 10); do
+    curl -sN --max-time 3 -o /dev/null "http://$at/ui/stream" &
+    readers+=($!)
+done
+eleventh()
+{
+    [ "$(status --max-time 0.5 "http://$at/ui/stream")" = 503 ]
+}
+wait_for 3 eleventh || fail "an eleventh watches"
+equal 200 "$(status "http://$at/ui/history.json")" "beside ten that watch"
+wait "${readers[@]}" || true
 
 skipped=""
 browse()
@@ -145,7 +174,19 @@ if chromium=$(command -v chromium || command -v google-chrome); then
 else
     skipped="chromium is not installed"
 fi
+
+say "cm stop while readers ask for more and more"
+pids=()
+for _ in $(seq 4); do
+    python3 "$HARNESS_DIR/metrics_http.py" greedy 127.0.0.1 9480 /ui/history.json >"$T/greedy" &
+    pids+=($!)
+done
+curl -sN "http://$at/ui/stream" >/dev/null &
+pids+=($!)
+wait_for 5 test -s "$T/greedy" || fail "nobody asks"
 deployment_stop
+wait "${pids[@]}" || true
+if [ -e "$STATE/cm.pid" ] || [ -e "$STATE/token" ]; then fail "cm has not cleared away: $(ls "$STATE")"; fi
 
 say "at an address that others reach"
 ip link add outside type bridge
@@ -162,7 +203,11 @@ grep -qi '^location: /ui.$' "$T/entered" || fail "it stays where the token is: $
 grep -qi '^set-cookie: memefs_9480=.*HttpOnly; SameSite=Strict' "$T/entered" || fail "the cookie: $(cat "$T/entered")"
 equal 200 "$(status -b "$T/cookies" http://$outside:9480/ui)" "with the cookie"
 equal 200 "$(status -b "$T/cookies" http://$outside:9480/ui/page.js)" "with the cookie, the script"
-equal 401 "$(status -b "$T/cookies" http://$outside:9480/metrics)" "the cookie, for what is not the page"
+cookie=$(sed -n 's/^set-cookie: memefs_9480=\([0-9a-f]*\);.*/\1/Ip' "$T/entered")
+equal 200 "$(status -H "Cookie: memefs_9480=$cookie" http://$outside:9480/ui/history.json)" "the cookie, as it was given"
+for path in /metrics /targets /uix; do equal 401 "$(status -H "Cookie: memefs_9480=$cookie" http://$outside:9480$path)" "the cookie, for $path"; done
+equal 401 "$(status -H "Cookie: memefs_9480=$token" http://$outside:9480/ui)" "the token as a cookie"
+equal 401 "$(status -H "Authorization: Bearer $cookie" http://$outside:9480/metrics)" "the cookie as the token"
 equal 200 "$(status -H "Authorization: Bearer $token" http://$outside:9480/metrics)" "one address for both"
 cm_ stop >/dev/null
 [ -z "$skipped" ] || skip "$skipped: the page itself was not looked at"

@@ -1,5 +1,5 @@
 """What clients of HTTP do that mean no good, at HOST PORT: `idle N` holds N connections that say nothing or half a
-request, `deaf PATH` asks once and `slow` for page after page, and both read nothing, `take` listens there itself, `oversize` and `garbage` send what no server takes.
+request, `deaf PATH` asks once and `slow` for page after page, and both read nothing, `greedy PATH` always waits for answers, `take` listens there itself, `oversize` and `garbage` send what no server takes.
 With a second address as FROM, or several (A,B,…), the connections come from there, by turns."""
 import itertools
 import socket
@@ -71,12 +71,33 @@ def deaf(path):
     time.sleep(60)
 
 
+def greedy(path):
+    """Always has asked for more than it has got, until the other end hangs up."""
+    request = b"GET " + path.encode() + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    s = connect()
+    asked, got = 0, 0
+    try:
+        while True:
+            while asked - got < 20:
+                s.sendall(request)
+                asked += 1
+            more = s.recv(1 << 20)
+            if not more:
+                return
+            got += more.count(b"HTTP/1.1 200")
+            print(got, flush=True)
+    except OSError:
+        pass
+
+
 if what == "idle":
     idle(int(sys.argv[4]))
 elif what == "slow":
     slow()
 elif what == "deaf":
     deaf(sys.argv[4])
+elif what == "greedy":
+    greedy(sys.argv[4])
 elif what == "take":
     server = socket.create_server((host, port))
     print("taken", flush=True)
