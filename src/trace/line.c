@@ -46,20 +46,27 @@ static int put_places(const struct mfs_trace_line *l, struct mfs_buf *to)
     return rc;
 }
 
+int mfs_trace_process_text(uint32_t pid, const char *name, struct mfs_buf *to)
+{
+    int rc = mfs_buf_printf(to, "process %u", pid);
+
+    if (rc < 0 || name[0] == '\0')
+        return rc;
+    rc = mfs_buf_append(to, " (", 2);
+    if (rc == 0)
+        rc = mfs_shown_shell(to, name);
+    return rc < 0 ? rc : mfs_buf_append(to, ")", 1);
+}
+
 static int put_holder(const struct mfs_trace_line *l, struct mfs_buf *to)
 {
     int rc;
 
     if (l->holder_pid == 0)
         return 0;
-    rc = mfs_buf_printf(to, " (held by process %u", l->holder_pid);
-    if (rc == 0 && l->holder[0] != '\0') {
-        rc = mfs_buf_append(to, " (", 2);
-        if (rc == 0)
-            rc = mfs_shown_shell(to, l->holder);
-        if (rc == 0)
-            rc = mfs_buf_append(to, ")", 1);
-    }
+    rc = mfs_buf_append(to, " (held by ", 10);
+    if (rc == 0)
+        rc = mfs_trace_process_text(l->holder_pid, l->holder, to);
     return rc < 0 ? rc : mfs_buf_printf(to, "%s)", l->holder_elsewhere ? " of another mount" : "");
 }
 

@@ -53,6 +53,9 @@ int mfs_trace_json(const struct mfs_trace_line *l, struct mfs_buf *to);
 int mfs_trace_lost_text(uint64_t lost, struct mfs_buf *to);
 int mfs_trace_lost_json(uint64_t lost, struct mfs_buf *to);
 
+/* Appends "process 17 (name)", without a name that is "". 0 or -ENOMEM. */
+int mfs_trace_process_text(uint32_t pid, const char *name, struct mfs_buf *to);
+
 /* Reads a line of JSON, which is changed. 0, -EINVAL, -ENOMEM; 1: it says that *lost lines are
  * missing. */
 int mfs_trace_parse(char *json, size_t len, struct mfs_trace_line *l, uint64_t *lost,

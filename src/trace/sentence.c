@@ -131,15 +131,10 @@ static int full(struct mfs_profile *p, double seconds, struct mfs_buf *to)
 
 static int put_holder(const struct mfs_profile_sum *l, struct mfs_buf *to)
 {
-    int rc = mfs_buf_printf(to, " that process %u", l->holder_pid);
+    int rc = mfs_buf_append(to, " that ", 6);
 
-    if (rc == 0 && l->holder[0] != '\0') {
-        rc = mfs_buf_append(to, " (", 2);
-        if (rc == 0)
-            rc = mfs_shown_shell(to, l->holder);
-        if (rc == 0)
-            rc = mfs_buf_append(to, ")", 1);
-    }
+    if (rc == 0)
+        rc = mfs_trace_process_text(l->holder_pid, l->holder, to);
     return rc < 0 ? rc
                   : mfs_buf_printf(to, "%s holds, or held last",
                                    l->elsewhere ? " on another mount" : "");
@@ -178,40 +173,36 @@ static int missing(struct mfs_profile *p, struct mfs_buf *to)
     return told(rc < 0 ? rc : put_path(d->key, to));
 }
 
-static int window(struct mfs_profile *p, struct mfs_buf *to)
+/* What tells of a phase by its share of the time alone. */
+static int of_phase(struct mfs_profile *p, struct mfs_buf *to, enum mfs_phase phase,
+                    const char *what)
 {
-    double ms = p->all.t.phase[MFS_PHASE_WINDOW];
+    double ms = p->all.t.phase[phase];
 
     if (share(p, ms) < ENOUGH)
         return 0;
-    return told(mfs_buf_printf(to,
-                               "%d %% of the time: writers wait for room in the write window, as "
-                               "data are written faster than partitions take them",
-                               percent(p, ms)));
+    return told(mfs_buf_printf(to, "%d %% of the time: %s", percent(p, ms), what));
+}
+
+static int window(struct mfs_profile *p, struct mfs_buf *to)
+{
+    return of_phase(p, to, MFS_PHASE_WINDOW,
+                    "writers wait for room in the write window, as data are written faster than "
+                    "partitions take them");
 }
 
 static int moves(struct mfs_profile *p, struct mfs_buf *to)
 {
-    double ms = p->all.t.phase[MFS_PHASE_MOVE];
-
-    if (share(p, ms) < ENOUGH)
-        return 0;
-    return told(mfs_buf_printf(to,
-                               "%d %% of the time: waiting for partitions that are being moved, or "
-                               "can't be reached (cm events tells which)",
-                               percent(p, ms)));
+    return of_phase(p, to, MFS_PHASE_MOVE,
+                    "waiting for partitions that are being moved, or can't be reached (cm events "
+                    "tells which)");
 }
 
 static int mounts(struct mfs_profile *p, struct mfs_buf *to)
 {
-    double ms = p->all.t.phase[MFS_PHASE_MOUNTS];
-
-    if (share(p, ms) < ENOUGH)
-        return 0;
-    return told(mfs_buf_printf(to,
-                               "%d %% of the time: waiting until other mounts have dropped what "
-                               "they knew of files and directories that are changed here",
-                               percent(p, ms)));
+    return of_phase(p, to, MFS_PHASE_MOUNTS,
+                    "waiting until other mounts have dropped what they knew of files and "
+                    "directories that are changed here");
 }
 
 /* The least of the other nodes' shortest round trips; 0: there is none. */
