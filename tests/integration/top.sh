@@ -77,7 +77,7 @@ for i in $(seq 2000); do
 done &
 on 120x40 <<END
 see ^MOUNT +NODE +OPS/s +ERR/s +READ/s +WRITE/s +P50 +P99
-see ^ $MNT2 +node-2 +[1-9][0-9]* +[0-9]+ .* [0-9.]+ [um]s +[0-9.]+ m?s
+see ^ $MNT2 +node-2 +[1-9][0-9]* +[0-9]+ .* [0-9.]+ [um]?s +[0-9.]+ [um]?s
 keys x
 see by operations
 keys q
