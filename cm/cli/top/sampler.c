@@ -16,6 +16,7 @@
 #define END_TIME   (300 * MFS_MSEC)
 
 struct mfs_top_sampler {
+    pthread_t thread;
     struct mfs_paths paths;
     int wake;
     struct mfs_event_reader *events; /* NULL: none yet */
@@ -165,7 +166,6 @@ static void destroy(struct mfs_top_sampler *t)
 struct mfs_top_sampler *mfs_top_sampler_start(const struct mfs_paths *p, int wake)
 {
     struct mfs_top_sampler *t = calloc(1, sizeof *t);
-    pthread_t thread;
 
     if (!t)
         return NULL;
@@ -173,10 +173,8 @@ struct mfs_top_sampler *mfs_top_sampler_start(const struct mfs_paths *p, int wak
     t->wake = wake;
     pthread_mutex_init(&t->mutex, NULL);
     mfs_cond_init(&t->cond);
-    if (!mfs_thread_start(&thread, "sampler", run, t)) {
-        pthread_detach(thread);
+    if (!mfs_thread_start(&t->thread, "sampler", run, t))
         return t;
-    }
     destroy(t);
     return NULL;
 }
@@ -193,9 +191,13 @@ bool mfs_top_sampler_end(struct mfs_top_sampler *t)
         mfs_cond_wait(&t->cond, &t->mutex, END_TIME);
     ended = t->ended;
     pthread_mutex_unlock(&t->mutex);
-    if (ended)
-        destroy(t);
-    return ended;
+    if (!ended)
+        return false;
+    /* What OpenSSL has for the thread is freed as it ends: not beside exit(3), which frees the
+     * rest. */
+    pthread_join(t->thread, NULL);
+    destroy(t);
+    return true;
 }
 
 bool mfs_top_sampler_take(struct mfs_top_sampler *t, struct mfs_top_sample *s, struct mfs_err *err)
