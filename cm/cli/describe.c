@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "cm/cli/render.h"
+#include "show/clients.h"
 
 const struct mfs_schema mfs_description_schema = {
     "description", sizeof(struct mfs_description),
@@ -295,7 +296,7 @@ static void put_rest(const struct mfs_description *d, struct mfs_buf *out)
     mfs_buf_printf(out, d->nevents ? "Events:\n" : LINE "none\n", "Events:");
     for (uint32_t i = 0; i < d->nevents; i++) {
         mfs_buf_printf(out, "  ");
-        mfs_render_event(&d->event[i], out);
+        mfs_show_event(&d->event[i], out);
     }
 }
 

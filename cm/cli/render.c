@@ -245,11 +245,6 @@ int mfs_render_scale(const char *name, const struct mfs_scale_report *r, bool dr
     return rc;
 }
 
-int mfs_render_event(const struct mfs_event *e, struct mfs_buf *out)
-{
-    return mfs_buf_printf(out, "%s  %-8s  %-16s  %s\n", e->time, e->who, e->what, e->text);
-}
-
 /* ---- what may be shown ----------------------------------------------------------------------- */
 
 /* How many bytes there may be shown as they are; 0: that one may not. Reads no further than a NUL.

@@ -1,11 +1,10 @@
-/* Status and events for people, or as JSON. Pure, but for mfs_render_print. */
+/* Status for people, or as JSON. Pure, but for mfs_render_print. */
 #ifndef MFS_CM_CLI_RENDER_H
 #define MFS_CM_CLI_RENDER_H
 
 #include <stdbool.h>
 
 #include "base/buf.h"
-#include "cm/state/events.h"
 #include "proto/messages.h"
 
 int mfs_render_status(const struct mfs_status *s, struct mfs_buf *out); /* 0 or -ENOMEM */
@@ -13,7 +12,6 @@ int mfs_render_status(const struct mfs_status *s, struct mfs_buf *out); /* 0 or 
 int mfs_render_progress(const struct mfs_progress *p, struct mfs_buf *out);
 int mfs_render_scale(const char *name, const struct mfs_scale_report *r, bool dry_run,
                      struct mfs_buf *out);
-int mfs_render_event(const struct mfs_event *e, struct mfs_buf *out);
 /* UTF-8, whatever bytes a name has: as mfs_shown_json. */
 int mfs_render_json(const struct mfs_schema *schema, const void *what, struct mfs_buf *out);
 

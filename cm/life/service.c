@@ -213,6 +213,17 @@ static void on_status(struct mfs_conn *c, uint64_t id, const void *body, void *a
     mfs_schema_clear(&mfs_status_schema, &s);
 }
 
+static void on_events(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
+{
+    struct mfs_event list[MFS_EVENTS_RECENT];
+    struct mfs_events m = {.event = list};
+
+    (void)body;
+    (void)arg;
+    m.n = mfs_event_recent(list);
+    mfs_conn_reply(c, MFS_MSG_EVENTS, id, &m);
+}
+
 static void on_stop(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
 {
     const struct mfs_msg_stop *m = body;
@@ -292,6 +303,7 @@ static const struct mfs_handler handlers[] = {{MFS_MSG_JOIN, on_join},
                                               {MFS_MSG_CLIENT_READY, mfs_subscribers_on_ready},
                                               {MFS_MSG_STATUS, on_status},
                                               {MFS_MSG_CLIENTS, mfs_mounts_on_clients},
+                                              {MFS_MSG_EVENTS, on_events},
                                               {MFS_MSG_HISTORY, mfs_history_on_ask},
                                               {MFS_MSG_MOUNT, on_mount},
                                               {MFS_MSG_STOP, on_stop},

@@ -245,6 +245,7 @@ int mfs_mounts_list(const struct mfs_cm *cm, struct mfs_mounts *list)
 struct asker {
     struct mfs_cm *cm;
     struct mfs_deferred from;
+    uint32_t most;
 };
 
 static void tell(void *arg)
@@ -255,6 +256,10 @@ static void tell(void *arg)
     if (mfs_mounts_list(a->cm, &list)) {
         mfs_deferred_fail(&a->from, -ENOMEM, "out of memory");
     } else {
+        if (a->most && list.n > a->most) {
+            list.left_out = list.n - a->most;
+            list.n = a->most;
+        }
         mfs_deferred_reply(&a->from, MFS_MSG_CLIENTS, &list);
         free(list.mount);
     }
@@ -263,14 +268,14 @@ static void tell(void *arg)
 
 void mfs_mounts_on_clients(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
 {
+    const struct mfs_msg_clients *m = body;
     struct asker *a = calloc(1, sizeof *a);
 
-    (void)body;
     if (!a) {
         mfs_conn_fail(c, id, -ENOMEM, "out of memory");
         return;
     }
-    *a = (struct asker){arg, mfs_reply_later(c, id)};
+    *a = (struct asker){arg, mfs_reply_later(c, id), m->most};
     if (mfs_mounts_fresh(arg, tell, a)) {
         mfs_deferred_fail(&a->from, -ENOMEM, "out of memory");
         free(a);

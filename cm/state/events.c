@@ -17,14 +17,6 @@
 #include "base/log.h"
 #include "base/text.h"
 
-const struct mfs_schema mfs_event_schema = {
-    "event", sizeof(struct mfs_event),
-    (const struct mfs_field[]){{.name = "time", MFS_FIELD(STR, struct mfs_event, time)},
-                               {.name = "who", MFS_FIELD(STR, struct mfs_event, who)},
-                               {.name = "what", MFS_FIELD(STR, struct mfs_event, what)},
-                               {.name = "text", MFS_FIELD(STR, struct mfs_event, text)},
-                               {0}}};
-
 static uint64_t bound;
 
 void mfs_event_bound(uint64_t bytes)

@@ -3,16 +3,6 @@
 #define MFS_CM_STATE_EVENTS_H
 
 #include "proto/messages.h"
-#include "proto/schema.h"
-
-struct mfs_event {
-    char time[32];           /* 2026-01-31T12:00:00.000Z */
-    char who[MFS_NAME_MAX];  /* "cm" or a node */
-    char what[32];           /* a word */
-    char text[MFS_TEXT_MAX]; /* with the figures */
-};
-
-extern const struct mfs_schema mfs_event_schema;
 
 /* Bounds what the file and the one before it have together, bytes; 0 (the default): no bound. With
  * half of them the file is renamed (args/paths.h, old_events), and what was named so goes. Before
@@ -25,7 +15,6 @@ void mfs_event_add(const char *path, const char *who, const char *what, const ch
 
 /* The last events, oldest first: since cm began, and before that what the end of the file has
  * (mfs_event_recall). Their number. The loop's thread. */
-#define MFS_EVENTS_RECENT 40
 unsigned mfs_event_recent(struct mfs_event out[MFS_EVENTS_RECENT]);
 void mfs_event_recall(const char *path);
 

@@ -395,6 +395,7 @@ static void close_agent(struct mfs_agent *a)
     mfs_deferred_drop(&a->stop);
     mfs_agent_succession_end(a);
     mfs_uplink_destroy(a->link.uplink);
+    mfs_agent_relay_end(a);
     mfs_httpd_destroy(a->http);
     mfs_clients_destroy(a->clients);
     mfs_mounter_destroy(a->mounter);

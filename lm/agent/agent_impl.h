@@ -21,6 +21,7 @@
 struct mfs_agent;
 struct mfs_agent_images;
 struct mfs_agent_probe;
+struct mfs_agent_relay;
 struct mfs_agent_session;
 struct mfs_agent_traffic;
 struct mfs_health;
@@ -141,6 +142,7 @@ struct mfs_agent {
     struct mfs_agent_images *images; /* of a checkpoint under way, see agent/image.c; NULL: none */
     struct mfs_table *table;         /* the newest; NULL for none */
 
+    struct mfs_agent_relay *relay; /* agent/relay.c; NULL: nobody has asked yet */
     struct mfs_agent_probe *probe; /* agent/probe.c; NULL: there was none yet */
 
     bool unsaved; /* the state file lacks something: it could not be written the last time */
@@ -287,6 +289,11 @@ void mfs_agent_report_died(struct mfs_agent *a, const struct mfs_redis *r);
 void mfs_agent_serve_begin(struct mfs_agent *a);
 uint32_t mfs_agent_serve_port(const struct mfs_agent *a); /* 0: none */
 void mfs_agent_mounts(struct mfs_agent *a, struct mfs_conn *conn, uint64_t id);
+
+/* agent/relay.c: what clients ask, and cm knows. It is asked, and answers them all; when it does
+ * not they get what it told last. */
+void mfs_agent_relay(void *agent, enum mfs_msg type, struct mfs_conn *conn, uint64_t id);
+void mfs_agent_relay_end(struct mfs_agent *a);
 
 /* agent/clients.c: clients and mounts */
 int mfs_agent_clients_open(struct mfs_agent *a, struct mfs_err *err);

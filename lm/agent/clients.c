@@ -128,7 +128,7 @@ static uint64_t client_memory(void *arg)
 }
 
 static const struct mfs_clients_hooks client_hooks = {client_ready, client_gone, clients_changed,
-                                                      last_heartbeat};
+                                                      last_heartbeat, mfs_agent_relay};
 static const struct mfs_mounter_hooks mounter_hooks = {mount_event, clients_changed, client_memory,
                                                        client_started};
 

@@ -376,6 +376,22 @@ static void handle_beat(struct mfs_conn *conn, uint64_t id, const void *body, vo
     mfs_conn_reply(conn, MFS_MSG_BEAT, id, &m);
 }
 
+static void handle_clients(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    struct mfs_clients *c = arg;
+
+    (void)body;
+    c->hooks->ask(c->arg, MFS_MSG_CLIENTS, conn, id);
+}
+
+static void handle_events(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    struct mfs_clients *c = arg;
+
+    (void)body;
+    c->hooks->ask(c->arg, MFS_MSG_EVENTS, conn, id);
+}
+
 static void conn_down(struct mfs_conn *conn, const struct mfs_err *why, void *arg)
 {
     struct mfs_client_entry *e = mfs_conn_data(conn);
@@ -393,7 +409,8 @@ static void conn_down(struct mfs_conn *conn, const struct mfs_err *why, void *ar
 static const struct mfs_handler handlers[] = {
     {MFS_MSG_CLIENT_HELLO, handle_hello},  {MFS_MSG_CLIENT_READY, handle_ready},
     {MFS_MSG_BEAT, handle_beat},           {MFS_MSG_METRICS, mfs_clients_on_metrics},
-    {MFS_MSG_STATS, mfs_clients_on_stats}, {0, NULL}};
+    {MFS_MSG_STATS, mfs_clients_on_stats}, {MFS_MSG_CLIENTS, handle_clients},
+    {MFS_MSG_EVENTS, handle_events},       {0, NULL}};
 static const struct mfs_service service = {handlers, NULL, conn_down};
 
 struct mfs_clients *mfs_clients_create(struct mfs_loop *loop, const char *address,

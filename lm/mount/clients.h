@@ -39,6 +39,8 @@ struct mfs_clients_hooks {
     /* mono: when cm was certainly there for the last time, by what has come since; 0: never. Puts
      * the nodes that were lost then into the answer, where they stay this side's. */
     int64_t (*last_heartbeat)(void *arg, struct mfs_msg_beat_reply *m);
+    /* A client asks what cm knows (CLIENTS, EVENTS): answers, at once or later. */
+    void (*ask)(void *arg, enum mfs_msg type, struct mfs_conn *conn, uint64_t id);
 };
 
 struct mfs_metrics;

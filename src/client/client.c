@@ -188,6 +188,15 @@ void mfs_client_ready(struct mfs_client *c)
     mfs_control_ready(c->control, mfs_meta_session(mfs_vfs_meta(c->vfs)));
 }
 
+int mfs_client_ask(struct mfs_client *c, enum mfs_msg type, int64_t ns,
+                   void (*take)(void *arg, const void *reply), void *arg)
+{
+    static const struct mfs_msg_clients clients = {.most = MFS_CLIENTS_TOLD};
+
+    return mfs_control_ask(c->control, type, type == MFS_MSG_CLIENTS ? &clients : NULL, ns, take,
+                           arg);
+}
+
 struct mfs_store *mfs_client_store(struct mfs_client *c)
 {
     return c->store;

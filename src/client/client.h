@@ -15,6 +15,7 @@
 
 #include "args/paths.h"
 #include "base/err.h"
+#include "proto/messages.h"
 
 struct mfs_client;
 struct mfs_store;
@@ -48,6 +49,11 @@ void mfs_client_stop_waiting(struct mfs_client *client);
 
 /* Tells lm the client's session, and that it serves, now and after each reconnect. */
 void mfs_client_ready(struct mfs_client *client);
+
+/* Asks the Local Manager, or cm where there is none, what cm knows (MFS_MSG_CLIENTS, …_EVENTS); as
+ * mfs_control_ask. */
+int mfs_client_ask(struct mfs_client *client, enum mfs_msg type, int64_t ns,
+                   void (*take)(void *arg, const void *reply), void *arg);
 
 struct mfs_store *mfs_client_store(struct mfs_client *client);
 struct mfs_vfs *mfs_client_vfs(struct mfs_client *client);     /* NULL: it has none */

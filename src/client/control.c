@@ -344,3 +344,86 @@ void mfs_control_ready(struct mfs_control *c, uint64_t session)
     pthread_mutex_unlock(&c->lock);
     mfs_loop_post(c->loop, announce, c);
 }
+
+/* ---- questions ------------------------------------------------------------------------------- */
+
+/* Belongs to the thread that asks and to the control thread: the later one frees it. */
+struct question {
+    struct mfs_control *c;
+    enum mfs_msg type;
+    const void *body; /* the asker's, as is `take`'s argument: until it has gone */
+    int64_t limit;
+    void (*take)(void *arg, const void *reply);
+    void *arg;
+    /* guarded by the control's lock */
+    bool done, gone; /* answered; not waited for */
+    int rc;
+};
+
+static void question_ends(struct question *q, int rc, const void *reply)
+{
+    struct mfs_control *c = q->c;
+    bool gone;
+
+    pthread_mutex_lock(&c->lock);
+    gone = q->gone;
+    if (!gone && rc == 0)
+        q->take(q->arg, reply);
+    q->rc = rc;
+    q->done = true;
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->lock);
+    if (gone)
+        free(q);
+}
+
+static void question_answered(void *arg, const struct mfs_err *err, const void *reply)
+{
+    question_ends(arg, err != NULL ? err->code : 0, reply);
+}
+
+static void question_sent(void *arg)
+{
+    struct question *q = arg;
+    struct mfs_conn *conn = mfs_uplink_conn(q->c->uplink);
+    int rc = -ENOTCONN;
+    bool gone;
+
+    pthread_mutex_lock(&q->c->lock);
+    gone = q->gone;
+    if (!gone && conn != NULL)
+        rc = mfs_conn_request(conn, q->type, q->body, q->limit, question_answered, q);
+    pthread_mutex_unlock(&q->c->lock);
+    if (rc < 0)
+        question_ends(q, rc, NULL);
+}
+
+int mfs_control_ask(struct mfs_control *c, enum mfs_msg type, const void *body, int64_t ns,
+                    void (*take)(void *arg, const void *reply), void *arg)
+{
+    struct question *q = calloc(1, sizeof *q);
+    int64_t end = mfs_clock_mono() + ns, left = ns;
+    int rc;
+
+    if (q == NULL)
+        return -ENOMEM;
+    *q = (struct question){
+        .c = c, .type = type, .body = body, .limit = ns, .take = take, .arg = arg};
+    rc = mfs_loop_post(c->loop, question_sent, q);
+    if (rc < 0) {
+        free(q);
+        return rc;
+    }
+    pthread_mutex_lock(&c->lock);
+    while (!q->done && left > 0) {
+        mfs_cond_wait(&c->changed, &c->lock, left);
+        left = end - mfs_clock_mono();
+    }
+    rc = q->done ? q->rc : -ETIMEDOUT;
+    q->gone = !q->done;
+    if (q->gone)
+        q = NULL; /* the control thread's */
+    pthread_mutex_unlock(&c->lock);
+    free(q);
+    return rc;
+}

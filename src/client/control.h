@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "cluster/table.h"
 #include "cluster/trust.h"
+#include "proto/messages.h"
 
 struct mfs_control;
 
@@ -41,6 +42,12 @@ int mfs_control_wait_table(struct mfs_control *c, int64_t ns, struct mfs_table *
  * NULL) the other end is asked for cm again and again, in a deployment that has replicas. */
 void mfs_control_on_table(struct mfs_control *c, mfs_control_table_fn *fn,
                           mfs_control_contact_fn *contact, void *arg);
+
+/* Asks the other end, and calls `take` (control thread) with the reply, which is valid until its
+ * return, before this returns. Blocks for ns at most; not from the control thread. 0 or a negative
+ * errno: -ETIMEDOUT, -ENOTCONN, … */
+int mfs_control_ask(struct mfs_control *c, enum mfs_msg type, const void *body, int64_t ns,
+                    void (*take)(void *arg, const void *reply), void *arg);
 
 /* Tells the other end the client's session and that the mount answers, now and after each
  * reconnect. */

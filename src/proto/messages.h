@@ -60,8 +60,9 @@ enum mfs_msg {
     MFS_MSG_HANDOVER,     /* cli → cm    another cm takes over         → what cm knows     */
     MFS_MSG_ADOPT,        /* cm → lm     start a cm at your node       → when it has begun */
     MFS_MSG_MOUNTS,       /* cm → lm     what have your clients done?  → list of mounts    */
-    MFS_MSG_CLIENTS,      /* cli → cm    the same of all nodes         → list of mounts    */
-    MFS_MSG_HISTORY,      /* cli → cm    write the history         → when it is written */
+    MFS_MSG_CLIENTS, /* cli → cm, client → lm → cm  the same of all nodes → struct mfs_mounts  */
+    MFS_MSG_EVENTS,  /* client → lm → cm  what happened last      → struct mfs_events  */
+    MFS_MSG_HISTORY, /* cli → cm    write the history             → when it is written */
     MFS_MSG_COUNT
 };
 
@@ -540,9 +541,41 @@ struct mfs_mount {
     struct mfs_metric_snapshot figures; /* some of them: mfs_mount_figures */
 };
 
+/* How old an answer is that came by way of others, each of which gives what it was told last when
+ * it is not answered. */
+struct mfs_told {
+    uint64_t age_ms;
+    bool stale;   /* the one who knows does not answer now */
+    bool nothing; /* … and never has */
+};
+
 struct mfs_mounts {
+    struct mfs_told told;
+    uint32_t left_out; /* behind the last one, as only so many were asked for */
     uint32_t n;
     struct mfs_mount *mount;
+};
+
+struct mfs_msg_clients {
+    uint32_t most; /* so many; 0: all */
+};
+
+#define MFS_CLIENTS_TOLD 1024U /* to a client */
+
+/* Something that has happened. */
+struct mfs_event {
+    char time[32];           /* 2026-01-31T12:00:00.000Z */
+    char who[MFS_NAME_MAX];  /* "cm" or a node */
+    char what[32];           /* a word */
+    char text[MFS_TEXT_MAX]; /* with the figures */
+};
+
+#define MFS_EVENTS_RECENT 40U
+
+struct mfs_events {
+    struct mfs_told told;
+    uint32_t n;              /* MFS_EVENTS_RECENT at most */
+    struct mfs_event *event; /* oldest first */
 };
 
 /* Of a client's figures those that cm is told, NULL at the end: without help and buckets. */
@@ -619,7 +652,9 @@ extern const struct mfs_schema mfs_scale_report_schema; /* also for cm scale --j
 extern const struct mfs_schema mfs_image_part_schema;   /* also for manifests */
 extern const struct mfs_schema mfs_checkpoint_schema;
 extern const struct mfs_schema mfs_mounts_schema; /* also for cm clients --json, without figures */
-extern const struct mfs_schema mfs_stats_schema;  /* also for memefs stats --json */
+extern const struct mfs_schema mfs_event_schema;  /* also for cm events --json */
+extern const struct mfs_schema mfs_events_schema;
+extern const struct mfs_schema mfs_stats_schema; /* also for memefs stats --json */
 
 /* The largest body or reply struct, to have room for any. */
 #define MFS_MSG_SIZE_MAX 4096

@@ -115,9 +115,38 @@ static const struct mfs_schema mount_full_schema = {
             .max = MFS_METRIC_SAMPLES_MAX},
            {0}}};
 
+const struct mfs_schema mfs_clients_ask_schema = {
+    "clients", sizeof(struct mfs_msg_clients),
+    FIELDS{{.name = "most", MFS_FIELD(U32, struct mfs_msg_clients, most)}, {0}}};
+
+#define TOLD_FIELDS(type)                                                                          \
+    {.name = "age_ms", MFS_FIELD(U64, type, told.age_ms)},                                         \
+        {.name = "stale", MFS_FIELD(BOOL, type, told.stale)},                                      \
+    {                                                                                              \
+        .name = "nothing", MFS_FIELD(BOOL, type, told.nothing)                                     \
+    }
+
 const struct mfs_schema mfs_mounts_schema = {
     "clients", sizeof(struct mfs_mounts),
-    FIELDS{{.name = "clients", MFS_FIELD_LIST(struct mfs_mounts, mount, n, &mfs_mount_schema)},
+    FIELDS{TOLD_FIELDS(struct mfs_mounts),
+           {.name = "left_out", MFS_FIELD(U32, struct mfs_mounts, left_out)},
+           {.name = "clients", MFS_FIELD_LIST(struct mfs_mounts, mount, n, &mfs_mount_schema)},
+           {0}}};
+
+const struct mfs_schema mfs_event_schema = {
+    "event", sizeof(struct mfs_event),
+    FIELDS{{.name = "time", MFS_FIELD(STR, struct mfs_event, time)},
+           {.name = "who", MFS_FIELD(STR, struct mfs_event, who)},
+           {.name = "what", MFS_FIELD(STR, struct mfs_event, what)},
+           {.name = "text", MFS_FIELD(STR, struct mfs_event, text)},
+           {0}}};
+
+const struct mfs_schema mfs_events_schema = {
+    "events", sizeof(struct mfs_events),
+    FIELDS{TOLD_FIELDS(struct mfs_events),
+           {.name = "events",
+            MFS_FIELD_LIST(struct mfs_events, event, n, &mfs_event_schema),
+            .max = MFS_EVENTS_RECENT},
            {0}}};
 
 const struct mfs_schema mfs_mounts_full_schema = {

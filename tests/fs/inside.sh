@@ -32,12 +32,16 @@ cp -a "$1/." "$scratch/copy"
 
 # Contents. The kernel has not asked for the time of birth of anything before.
 [ "$(stat --cached=never -c '%F %a %s %W' "$inside/stats")" = "regular empty file 444 0 0" ] || fail "stat: $(stat "$inside/stats")"
-[ "$(find "$inside" -type f | wc -l)" -eq 8 ] || fail "find: $(find "$inside")"
+[ "$(find "$inside" -type f | wc -l)" -eq 12 ] || fail "find: $(find "$inside")"
 grep -q 'memefs_operation_duration_seconds{operation="mkdir"}' "$inside/stats" || fail "stats"
 jq -e '.sources[0].figures | length > 3' "$inside/stats.json" >/dev/null || fail "stats.json"
+jq -e '.sources[0].figures | map({(.name): .value}) | add | .memefs_requests_under_way == 0 and (.memefs_requests_waiting // 0) == 0' \
+    "$inside/stats.json" >/dev/null || fail "who reads is counted: $(tail -2 "$inside/stats")"
 grep -q '^ *node partitions' "$inside/nodes" || fail "nodes: $(cat "$inside/nodes")"
 jq -e '[.nodes[].round_trips] | add > 0' "$inside/nodes.json" >/dev/null || fail "nodes.json"
 cat "$inside/slow" "$inside/slow.json" >/dev/null
+jq -e --arg path "$1" 'any(.clients[]; .path == $path)' "$inside/clients.json" >/dev/null || fail "clients.json: $(cat "$inside/clients.json")"
+grep -qE ' mounted ' "$inside/events" || fail "events: $(cat "$inside/events")"
 cp "$inside/stats" "$scratch/stats"
 [ -s "$scratch/stats" ] || fail "cp copies nothing"
 

@@ -11,6 +11,7 @@
 
 #include "cm/cli/describe.h"
 #include "cm/cli/render.h"
+#include "show/clients.h"
 
 static struct mfs_status_node nodes[] = {
     {.id = 0, .name = "node-0", .address = "10.0.0.1", .state = "up", .mount = "/mnt/memefs"},
@@ -114,7 +115,7 @@ static void nothing_is_for_the_terminal(void **state)
     assert_non_null(
         strstr(mfs_buf_data(&b), "m\\udcff\\u001b[2J \\u009b \xc3\xa9 \\udcf0\\udc9f\"}\n"));
     mfs_buf_clear(&b);
-    assert_int_equal(mfs_render_event(&e, &b), 0);
+    assert_int_equal(mfs_show_event(&e, &b), 0);
     assert_int_equal(mfs_buf_append(&b, "", 1), 0);
     mfs_render_tame(&b);
     assert_non_null(strstr(mfs_buf_data(&b), "m??[2J ?? \xc3\xa9 ??\n"));

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "cm/cli/describe.h"
 #include "cm/cli/top/model.h"
+#include "show/figures.h"
 
 static struct mfs_status make_status(uint32_t nodes, uint32_t moves)
 {
@@ -83,7 +84,7 @@ static void mounts_have_rates(void **state)
          .operations = 100,
          .read_bytes = 10},
         {.path = "/m/1", .node = "node-0", .pid = 8, .age_ms = 0, .operations = 100}};
-    const struct mfs_mounts mounts = {2, clients};
+    const struct mfs_mounts mounts = {.n = 2, .mount = clients};
     struct mfs_status s = make_status(2, 0);
     struct mfs_top_sample a, b, c, d;
     uint32_t order[2];
@@ -155,12 +156,12 @@ static void nodes_are_sorted(void **state)
 static void bars_have_cells(void **state)
 {
     (void)state;
-    assert_int_equal(mfs_top_cells(0, 100, 10), 0);
-    assert_int_equal(mfs_top_cells(0.1, 100, 10), 1); /* something is not nothing */
-    assert_int_equal(mfs_top_cells(50, 100, 10), 5);
-    assert_int_equal(mfs_top_cells(200, 100, 10), 10);
-    assert_int_equal(mfs_top_cells(1, 0, 10), 0);
-    assert_int_equal(mfs_top_cells(1, 1, 0), 0);
+    assert_int_equal(mfs_show_cells(0, 100, 10), 0);
+    assert_int_equal(mfs_show_cells(0.1, 100, 10), 1); /* something is not nothing */
+    assert_int_equal(mfs_show_cells(50, 100, 10), 5);
+    assert_int_equal(mfs_show_cells(200, 100, 10), 10);
+    assert_int_equal(mfs_show_cells(1, 0, 10), 0);
+    assert_int_equal(mfs_show_cells(1, 1, 0), 0);
 }
 
 static void a_thing_is_described(void **state)

@@ -9,6 +9,8 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "cm/cli/render.h"
+#include "show/clients.h"
+#include "show/figures.h"
 
 #define NEWS (100 * MFS_MSEC) /* by so much what a client tells is newer, at least */
 
@@ -291,30 +293,6 @@ void mfs_top_sort_mounts(const struct mfs_top_sample *s, enum mfs_top_order orde
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
-int mfs_top_cells(double part, double whole, int width)
-{
-    double cells = whole > 0 ? part / whole * width : 0;
-
-    if (!(part > 0) || !(cells > 0) || width <= 0)
-        return 0;
-    if (cells >= width)
-        return width;
-    return cells < 1 ? 1 : (int)lround(cells);
-}
-
-const char *mfs_top_duration(double seconds, char out[16])
-{
-    if (!(seconds > 0))
-        snprintf(out, 16, "-");
-    else if (seconds < 1e-3)
-        snprintf(out, 16, "%.0f us", seconds * 1e6);
-    else if (seconds < 1)
-        snprintf(out, 16, seconds < 0.1 ? "%.1f ms" : "%.0f ms", seconds * 1e3);
-    else
-        snprintf(out, 16, seconds < 100 ? "%.1f s" : "%.0f s", seconds);
-    return out;
-}
-
 const char *mfs_top_left(double seconds, char out[16])
 {
     unsigned s = seconds < 0 || seconds > 1e7 ? 0 : (unsigned)ceil(seconds);
@@ -344,7 +322,7 @@ static int render_mounts(const struct mfs_top_sample *s, struct mfs_buf *out)
                             m->path, m->node, m->operations_rate,
                             MFS_TEXT_BYTES((uint64_t)m->read_rate),
                             MFS_TEXT_BYTES((uint64_t)m->written_rate),
-                            mfs_top_duration(m->p50, p50), mfs_top_duration(m->p99, p99));
+                            mfs_show_duration(m->p50, p50), mfs_show_duration(m->p99, p99));
     }
     return rc;
 }
@@ -367,6 +345,6 @@ int mfs_top_render(const struct mfs_top_sample *s, struct mfs_buf *out)
     if (!rc && s->nevents)
         rc = mfs_buf_printf(out, "\n");
     for (uint32_t i = s->nevents > 10 ? s->nevents - 10 : 0; i < s->nevents && !rc; i++)
-        rc = mfs_render_event(&s->event[i], out);
+        rc = mfs_show_event(&s->event[i], out);
     return rc;
 }

@@ -72,14 +72,8 @@ void mfs_top_sort(const struct mfs_top_sample *s, enum mfs_top_order order, uint
 /* Likewise the mounts: by operations per second in that order, else by path. */
 void mfs_top_sort_mounts(const struct mfs_top_sample *s, enum mfs_top_order order, uint32_t *out);
 
-/* Of `width` cells, how many are filled for part of whole; none only for zero. */
-int mfs_top_cells(double part, double whole, int width);
-
 /* One sample as text. 0 or -ENOMEM. */
 int mfs_top_render(const struct mfs_top_sample *s, struct mfs_buf *out);
-
-/* "820 us", "1.2 ms", "3.4 s", or "-" for 0. Returns out. */
-const char *mfs_top_duration(double seconds, char out[16]);
 
 /* "3 s", "2:05", "1:02:03", or "-". Returns out. */
 const char *mfs_top_left(double seconds, char out[16]);

@@ -10,7 +10,8 @@
 
 #include "base/text.h"
 #include "cm/cli/describe.h"
-#include "cm/cli/top/paint.h"
+#include "show/figures.h"
+#include "show/paint.h"
 
 #define HEAD        3 /* lines above the table of nodes */
 #define LEAST_COLS  40
@@ -103,9 +104,7 @@ static struct layout lay_out(void)
 
 static void draw_titles(int row, const struct layout *c)
 {
-    attron(A_REVERSE);
-    for (int i = 0; i < COLS; i++)
-        mfs_paint_text(row, i, " ");
+    mfs_paint_title(row);
     mfs_paint_put(row, 0, "%-10s%-9s%5s", "NODE", "STATE", "PARTS");
     mfs_paint_put(row, c->memory, "MEMORY");
     mfs_paint_put(row, c->in, "IN/s");
@@ -191,9 +190,7 @@ static int draw_mounts(int row, int rows, const struct mfs_top_sample *s,
         return row;
     }
     mfs_top_sort_mounts(s, v->order, order);
-    attron(A_REVERSE);
-    for (int i = 0; i < COLS; i++)
-        mfs_paint_text(row, i, " ");
+    mfs_paint_title(row);
     mfs_paint_put(row, 0, "MOUNT");
     mfs_paint_put(row++, at, "%-9s%7s%7s%10s%10s%8s%8s", "NODE", "OPS/s", "ERR/s", "READ/s",
                   "WRITE/s", "P50", "P99");
@@ -204,8 +201,8 @@ static int draw_mounts(int row, int rows, const struct mfs_top_sample *s,
         mfs_paint_put(row, 0, " %-.*s", at - 2, m->path);
         mfs_paint_put(row, at, "%-9.9s%7.0f%7.0f%10s%10s%8s%8s", m->node, m->operations_rate,
                       m->errors_rate, MFS_TEXT_BYTES((uint64_t)m->read_rate),
-                      MFS_TEXT_BYTES((uint64_t)m->written_rate), mfs_top_duration(m->p50, p50),
-                      mfs_top_duration(m->p99, p99));
+                      MFS_TEXT_BYTES((uint64_t)m->written_rate), mfs_show_duration(m->p50, p50),
+                      mfs_show_duration(m->p99, p99));
     }
     free(order);
     return row;
@@ -290,16 +287,6 @@ static const struct mfs_status_node *selected(const struct mfs_top_sample *s,
     return n;
 }
 
-static void put_lines(int row, const char *text, size_t len)
-{
-    for (const char *end = text + len, *stop; text < end && row < LINES - 1; text = stop + 1) {
-        stop = memchr(text, '\n', (size_t)(end - text));
-        if (!stop)
-            return;
-        mfs_paint_put(row++, 0, "%.*s", (int)(stop - text), text);
-    }
-}
-
 /* As cm describe shows it, with what the sample knows. */
 static void draw_details(const struct mfs_top_sample *s, const struct mfs_top_view *v)
 {
@@ -321,7 +308,7 @@ static void draw_details(const struct mfs_top_sample *s, const struct mfs_top_vi
     }
     mfs_buf_init(&b);
     if (!mfs_describe_render(&d, &b))
-        put_lines(0, mfs_buf_data(&b), mfs_buf_len(&b));
+        mfs_paint_lines(0, mfs_buf_data(&b), mfs_buf_len(&b));
     mfs_buf_fini(&b);
     mfs_schema_clear(&mfs_description_schema, &d);
 }
@@ -349,7 +336,7 @@ void mfs_top_screen_draw(const struct mfs_top_sample *s, struct mfs_top_view *v)
     if (COLS < LEAST_COLS || LINES < LEAST_ROWS) {
         mfs_paint_put(0, 0, "too small");
     } else if (v->page == MFS_TOP_PAGE_HELP) {
-        put_lines(0, help, sizeof help - 1);
+        mfs_paint_lines(0, help, sizeof help - 1);
     } else if (!s->when) {
         mfs_paint_put(0, 0, "%s", v->notice[0] ? v->notice : "waiting for cm");
     } else if (v->page == MFS_TOP_PAGE_NODE) {

@@ -1,10 +1,9 @@
-/* The terminal of `cm top`: draws what the model says, by ncurses, and gives keys. One thread. */
+/* The screen of `cm top`: draws what the model says, and takes keys. One thread. */
 #ifndef MFS_CM_CLI_TOP_SCREEN_H
 #define MFS_CM_CLI_TOP_SCREEN_H
 
 #include <stdbool.h>
 
-#include "base/err.h"
 #include "cm/cli/top/model.h"
 
 enum mfs_top_page { MFS_TOP_PAGE_MAIN, MFS_TOP_PAGE_HELP, MFS_TOP_PAGE_NODE };
@@ -25,14 +24,6 @@ enum mfs_top_key {
     MFS_TOP_KEY_REDRAW, /* the size has changed */
     MFS_TOP_KEY_TAKEN,  /* the view has changed */
 };
-
-/* Can standard output and input be such a terminal ($TERM can place its cursor)? */
-bool mfs_top_screen_can(void);
-
-/* Takes the terminal over; it is given back by _close, and by any end of the process but SIGKILL.
- * 0 or a negative errno with the reason. */
-int mfs_top_screen_open(struct mfs_err *err);
-void mfs_top_screen_close(void);
 
 void mfs_top_screen_draw(const struct mfs_top_sample *s, struct mfs_top_view *v);
 

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "cm/ask/client.h"
 #include "cm/cli/render.h"
+#include "show/clients.h"
 #include "cm/cli/verbs.h"
 #include "cm/cli/when.h"
 #include "cm/state/event_reader.h"
@@ -56,7 +57,7 @@ static int print(const struct mfs_event *e, bool json, struct mfs_err *err)
 
     mfs_buf_init(&b);
     return mfs_render_print(
-        json ? mfs_render_json(&mfs_event_schema, e, &b) : mfs_render_event(e, &b), &b, err);
+        json ? mfs_render_json(&mfs_event_schema, e, &b) : mfs_show_event(e, &b), &b, err);
 }
 
 /* ---- what is wanted -------------------------------------------------------------------------- */

@@ -14,6 +14,7 @@
 #include "cm/cli/top/sampler.h"
 #include "cm/cli/top/screen.h"
 #include "cm/cli/verbs.h"
+#include "show/paint.h"
 
 #define TICK_MS     1000 /* the clock on the screen, and a look whether a signal has come */
 #define CHECK_LIMIT (10 * MFS_SEC)
@@ -94,7 +95,7 @@ static int run_screen(struct mfs_verb_call *call, struct mfs_err *err)
 
     if (pipe2(fds, O_CLOEXEC | O_NONBLOCK))
         return mfs_err_set(err, -errno, "pipe: %s", strerror(errno));
-    rc = mfs_top_screen_open(err);
+    rc = mfs_paint_open(err);
     if (rc) {
         close(fds[0]);
         close(fds[1]);
@@ -103,7 +104,7 @@ static int run_screen(struct mfs_verb_call *call, struct mfs_err *err)
     hear_signals();
     t = mfs_top_sampler_start(&call->paths, fds[1]); /* may write to it until the process ends */
     rc = t ? serve(t, fds[0]) : mfs_err_set(err, -ENOMEM, "out of memory");
-    mfs_top_screen_close();
+    mfs_paint_close();
     if (t && !mfs_top_sampler_end(t))
         _exit(rc);
     return rc;
@@ -124,8 +125,7 @@ static int run(struct mfs_verb_call *call, struct mfs_err *err)
 {
     int rc;
 
-    if (mfs_conf_flag(call->conf, "once") || mfs_conf_flag(call->conf, "json") ||
-        !mfs_top_screen_can())
+    if (mfs_conf_flag(call->conf, "once") || mfs_conf_flag(call->conf, "json") || !mfs_paint_can())
         return show_once(call, err);
     rc = check(&call->paths, err);
     return rc ? rc : run_screen(call, err);

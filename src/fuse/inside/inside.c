@@ -70,6 +70,8 @@ int mfs_inside_create(struct mfs_fuse *m, const struct mfs_inside_opts *opts)
     i->gid = getegid();
     pthread_mutex_init(&i->lock, NULL);
     sem_init(&i->wake, 0, 0);
+    mfs_buf_init(&i->clients.text);
+    mfs_buf_init(&i->events.text);
     m->inside = i;
     if (opts->files)
         m->serve_inside = mfs_inside_serve;
@@ -104,6 +106,8 @@ void mfs_inside_destroy(struct mfs_fuse *m)
     mfs_requests_watch(NULL);
     m->serve_inside = NULL;
     mfs_inside_close_all(m);
+    mfs_buf_fini(&i->clients.text);
+    mfs_buf_fini(&i->events.text);
     mfs_trace_ring_destroy(i->ring);
     mfs_slow_destroy(i->slow);
     mfs_names_destroy(i->names);

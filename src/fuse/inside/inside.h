@@ -1,8 +1,10 @@
 /* What a mount tells of itself, in files of its own: /.memefs, which no listing shows.
  *
  *   stats, nodes   figures; what this client has seen of nodes and partitions     everybody
- *   slow           requests that took long, and those that have not ended yet     the mount's owner
- *   trace          a line for each request, while somebody reads                  and root
+ *   clients        all mounts of the deployment                                   the mount's owner
+ *   events         what has happened in it                                        and root, as of
+ *   slow           requests that took long, and those that have not ended yet     the next
+ *   trace          a line for each request, while somebody reads
  *
  * each also as NAME.json. Each open of the former is one state of things. Requests for them are
  * answered here, from the raw message, and never reach libfuse or the vfs: what is not listed in

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
+#include "base/buf.h"
 #include "fuse/inside/inside.h"
 #include "fuse/inside/names.h"
 #include "fuse/inside/slow.h"
@@ -17,6 +18,12 @@
 
 struct mfs_inside_handle;
 struct mfs_stream;
+
+/* What cm told last of clients, or of events. */
+struct mfs_inside_told {
+    struct mfs_buf text; /* JSON of the message's schema */
+    int64_t at;          /* mono; 0: nothing yet */
+};
 
 struct mfs_inside {
     struct mfs_inside_opts opts; /* slow INT64_MAX: none is */
@@ -35,7 +42,8 @@ struct mfs_inside {
     pthread_mutex_t lock; /* guards what follows; before the ring's */
     struct mfs_stream *streams;
     struct mfs_inside_handle *handles; /* open files */
-    uint64_t early[MFS_INSIDE_EARLY];  /* interrupts of requests that were not known */
+    struct mfs_inside_told clients, events;
+    uint64_t early[MFS_INSIDE_EARLY]; /* interrupts of requests that were not known */
     unsigned nearly;
 };
 

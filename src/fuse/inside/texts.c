@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -38,7 +39,7 @@ static void count_one(void *arg, const struct mfs_request *r)
     ++*(unsigned *)arg;
 }
 
-/* What the kernel has waiting or under way; -1: it does not tell. */
+/* What the kernel has waiting or under way, but for the request that asks; -1: it does not tell. */
 static int64_t in_kernel(struct mfs_fuse *m)
 {
     char path[96];
@@ -50,27 +51,49 @@ static int64_t in_kernel(struct mfs_fuse *m)
     mfs_buf_init(&b);
     if (mfs_file_read(path, 64, &b) == 0 && mfs_buf_printf(&b, "%s", "") >= 0 &&
         mfs_buf_len(&b) > 0)
-        n = strtoll(mfs_buf_data(&b), NULL, 10);
+        n = strtoll(mfs_buf_data(&b), NULL, 10) - 1;
     mfs_buf_fini(&b);
     return n;
 }
 
-static int stats_text(struct mfs_fuse *m, const struct mfs_metric_snapshot *s, struct mfs_buf *to)
+/* Two gauges that no registry has, at the end. */
+static int add_requests(struct mfs_fuse *m, struct mfs_metric_snapshot *s)
 {
+    struct mfs_metric_sample *more = realloc(s->sample, (s->n + 2) * sizeof *more);
     unsigned under_way = 0;
     int64_t kernel = in_kernel(m);
-    int rc;
 
+    if (more == NULL)
+        return -ENOMEM;
+    s->sample = more;
     mfs_request_each(count_one, &under_way);
-    rc = mfs_buf_printf(to, "%-72s %12u\n", "requests under way", under_way);
-    if (rc == 0 && kernel >= 0)
-        rc = mfs_buf_printf(to, "%-72s %12" PRId64 "\n", "requests that wait in the kernel",
-                            kernel > under_way ? kernel - under_way : 0);
-    if (rc == 0)
-        rc = mfs_buf_printf(to, "%-72s %12s %11s %11s %11s\n", "", "count", "p50 s", "p90 s",
-                            "p99 s");
+    more[s->n++] = (struct mfs_metric_sample){.name = "memefs_requests_under_way",
+                                              .help = "Requests that the client serves.",
+                                              .kind = MFS_METRIC_GAUGE,
+                                              .value = under_way};
+    if (kernel >= 0)
+        more[s->n++] = (struct mfs_metric_sample){
+            .name = "memefs_requests_waiting",
+            .help = "Requests that wait in the kernel.",
+            .kind = MFS_METRIC_GAUGE,
+            .value = kernel > under_way ? (uint64_t)(kernel - under_way) : 0};
+    return 0;
+}
+
+static bool is_shown(const struct mfs_metric_sample *f)
+{
+    static const char gauges[] = "memefs_requests_";
+
+    return f->value > 0 || strncmp(f->name, gauges, sizeof gauges - 1) == 0;
+}
+
+static int stats_text(const struct mfs_metric_snapshot *s, struct mfs_buf *to)
+{
+    int rc =
+        mfs_buf_printf(to, "%-72s %12s %11s %11s %11s\n", "", "count", "p50 s", "p90 s", "p99 s");
+
     for (uint32_t i = 0; i < s->n && rc == 0; i++)
-        if (s->sample[i].value > 0)
+        if (is_shown(&s->sample[i]))
             rc = put_figure(&s->sample[i], to);
     return rc;
 }
@@ -94,7 +117,9 @@ int mfs_text_of_stats(struct mfs_fuse *m, bool json, struct mfs_buf *to)
 
     if (rc < 0)
         return rc;
-    rc = json ? stats_json(m, &s, to) : stats_text(m, &s, to);
+    rc = add_requests(m, &s);
+    if (rc == 0)
+        rc = json ? stats_json(m, &s, to) : stats_text(&s, to);
     mfs_metric_snapshot_free(&s);
     return rc;
 }

@@ -1,4 +1,4 @@
-#include "cm/cli/top/paint.h"
+#include "show/paint.h"
 
 #include <curses.h>
 #include <errno.h>
@@ -13,15 +13,14 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "cm/cli/top/model.h"
-#include "cm/cli/top/screen.h"
+#include "show/figures.h"
 
 static bool utf8, colors;
 static SCREEN *terminal; /* NULL: it is not ours */
 
 /* ---- the terminal ---------------------------------------------------------------------------- */
 
-bool mfs_top_screen_can(void)
+bool mfs_paint_can(void)
 {
     const char *term = getenv("TERM"), *cup;
     bool can;
@@ -66,7 +65,7 @@ static void open_colors(void)
     init_pair(MFS_PAINT_DIM, COLOR_CYAN, -1);
 }
 
-int mfs_top_screen_open(struct mfs_err *err)
+int mfs_paint_open(struct mfs_err *err)
 {
     static const int crashes[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
 
@@ -89,7 +88,7 @@ int mfs_top_screen_open(struct mfs_err *err)
     return 0;
 }
 
-void mfs_top_screen_close(void)
+void mfs_paint_close(void)
 {
     give_back();
     if (terminal)
@@ -150,7 +149,7 @@ void mfs_paint_put(int row, int col, const char *fmt, ...)
 
 void mfs_paint_bar(int row, int col, double part, double whole, int width, enum mfs_paint c)
 {
-    int full = mfs_top_cells(part, whole, width);
+    int full = mfs_show_cells(part, whole, width);
 
     mfs_paint_color(c, true);
     for (int i = 0; i < full; i++)
@@ -158,4 +157,21 @@ void mfs_paint_bar(int row, int col, double part, double whole, int width, enum 
     mfs_paint_color(c, false);
     for (int i = full; i < width; i++)
         mfs_paint_text(row, col + i, utf8 ? "·" : ".");
+}
+
+void mfs_paint_title(int row)
+{
+    attron(A_REVERSE);
+    for (int i = 0; i < COLS; i++)
+        mfs_paint_text(row, i, " ");
+}
+
+void mfs_paint_lines(int row, const char *text, size_t len)
+{
+    for (const char *end = text + len, *stop; text < end && row < LINES - 1; text = stop + 1) {
+        stop = memchr(text, '\n', (size_t)(end - text));
+        if (!stop)
+            return;
+        mfs_paint_put(row++, 0, "%.*s", (int)(stop - text), text);
+    }
 }
