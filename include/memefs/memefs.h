@@ -6,7 +6,7 @@
  *
  * getxattr(2) of MEMEFS_XATTR_LAYOUT on a file (no listing shows it) gives lines of text:
  *
- *     memefs-layout 3
+ *     memefs-layout 4
  *     deployment NAME
  *     epoch N
  *     ino N
@@ -20,7 +20,7 @@
  * and MEMEFS_XATTR_LAYOUT ".K" (K ≥ 1) the p lines from partition K · MEMEFS_LAYOUT_CHUNK on.
  * Stripe n is in partition (home + shift + step · (n mod P)) mod P: home is ino >> 37 & 65535;
  * shift is 0 for n < P, else XXH64 of 12 bytes (ino, 8 bytes, and n div P, 4 bytes, both
- * big-endian; seed 0).
+ * big-endian; seed 0). If bit 36 of ino is set all stripes are in the home partition.
  * `memefs layout FILE --json` does all of it.
  *
  * Lines may be added behind these; the first one changes when they change. */

@@ -1,8 +1,10 @@
-/* Inode numbers: where the inode is (its home partition) and a sequence of that partition's, so
- * that none is given out twice. They are below 2^53 for each partition's first 2^37 inodes:
- * whatever keeps numbers in doubles (JavaScript, JSON, awk, Lua, R) tells files apart by them.
+/* Inode numbers: where the inode is (its home partition), whether all of its data are there, too,
+ * and a sequence of that partition's, so that none is given out twice. They are below 2^53 for each
+ * partition's first 2^36 inodes: whatever keeps numbers in doubles (JavaScript, JSON, awk, Lua, R)
+ * tells files apart by them.
  *
- *     bits  0 … 36  sequence, lower 37 bits
+ *     bits  0 … 35  sequence, lower 36 bits
+ *     bit  36       all stripes are in the home partition
  *     bits 37 … 52  home
  *     bits 53 … 62  sequence, upper 10 bits
  *     bit  63       the sequence has upper bits
@@ -13,7 +15,9 @@
 
 #include <stdint.h>
 
-#define MFS_INO_SEQ_BITS  37
+#define MFS_INO_SEQ_BITS  36
+#define MFS_INO_HOME_AT   37
+#define MFS_INO_TOGETHER  (1ULL << MFS_INO_SEQ_BITS)
 #define MFS_INO_HIGH_BITS 10
 #define MFS_INO_HIGH_AT   53 /* below: what a double holds */
 #define MFS_INO_LARGE     (1ULL << 63)
@@ -26,12 +30,12 @@ static inline uint64_t mfs_ino_make(uint32_t home, uint64_t seq)
     uint64_t high = seq >> MFS_INO_SEQ_BITS, low = seq & ((1ULL << MFS_INO_SEQ_BITS) - 1);
 
     return (high ? MFS_INO_LARGE | high << MFS_INO_HIGH_AT : 0) |
-           (uint64_t)home << MFS_INO_SEQ_BITS | low;
+           (uint64_t)home << MFS_INO_HOME_AT | low;
 }
 
 static inline uint32_t mfs_ino_home(uint64_t ino)
 {
-    return (uint32_t)(ino >> MFS_INO_SEQ_BITS) & MFS_INO_HOME_MASK;
+    return (uint32_t)(ino >> MFS_INO_HOME_AT) & MFS_INO_HOME_MASK;
 }
 
 static inline uint64_t mfs_ino_seq(uint64_t ino)

@@ -19,11 +19,20 @@ struct part {
     char address[ADDRESS_MAX];
 };
 
+#define HINT_PREFIX "user.memefs."
+
 struct layout {
     char deployment[64];
     uint64_t epoch, ino, size, data_end;
     uint32_t stripe_size, nparts;
     struct part *part;
+    char *hints; /* names of attributes, as listxattr(2) gives them */
+    ssize_t hints_len;
+};
+
+/* What of a file one node has. */
+struct sum {
+    uint64_t stripes, bytes;
 };
 
 /* Fetches one of the virtual attributes as a text into buf[MEMEFS_LAYOUT_MAX + 1]. */
@@ -45,7 +54,7 @@ static int parse_head(const char *text, struct layout *l)
 {
     int n = sscanf(
         text,
-        "memefs-layout 3\ndeployment %63s\nepoch %" SCNu64 "\nino %" SCNu64 "\nsize %" SCNu64
+        "memefs-layout 4\ndeployment %63s\nepoch %" SCNu64 "\nino %" SCNu64 "\nsize %" SCNu64
         "\ndata_end %" SCNu64 "\nstripe_size %" SCNu32 "\npartitions %" SCNu32,
         l->deployment, &l->epoch, &l->ino, &l->size, &l->data_end, &l->stripe_size, &l->nparts);
 
@@ -71,6 +80,23 @@ static void parse_parts(char *text, struct layout *l)
     }
 }
 
+/* What is no hint's stays in the list, and is skipped when it is shown. */
+static int load_hints(const char *file, struct layout *l)
+{
+    ssize_t n = listxattr(file, NULL, 0);
+
+    if (n <= 0)
+        return n < 0 ? -errno : 0;
+    l->hints = malloc((size_t)n + 1);
+    if (l->hints == NULL)
+        return -ENOMEM;
+    l->hints_len = listxattr(file, l->hints, (size_t)n);
+    if (l->hints_len < 0)
+        return -errno;
+    l->hints[l->hints_len] = '\0';
+    return 0;
+}
+
 static int load(const char *file, struct layout *l)
 {
     char *buf = malloc(MEMEFS_LAYOUT_MAX + 1);
@@ -85,7 +111,42 @@ static int load(const char *file, struct layout *l)
             parse_parts(buf, l);
     }
     free(buf);
-    return rc;
+    return rc == 0 ? load_hints(file, l) : rc;
+}
+
+static void print_hint(const char *name, const char *value, bool first, bool json)
+{
+    if (!json) {
+        printf("%s %s=%s", first ? "   hints" : "", name, value);
+        return;
+    }
+    printf("%s", first ? "" : ", ");
+    mfs_verb_json_text(name);
+    printf(": ");
+    mfs_verb_json_text(value);
+}
+
+static void print_hints(const char *file, const struct layout *l, bool json)
+{
+    size_t skip = sizeof HINT_PREFIX - 1;
+    bool any = false;
+
+    for (ssize_t at = 0; at < l->hints_len; at += (ssize_t)strlen(l->hints + at) + 1) {
+        const char *name = l->hints + at;
+        char value[256];
+        ssize_t n;
+
+        if (strncmp(name, HINT_PREFIX, skip) != 0)
+            continue;
+        n = getxattr(file, name, value, sizeof value - 1);
+        if (n < 0)
+            continue;
+        value[n] = '\0';
+        print_hint(name + skip, value, !any, json);
+        any = true;
+    }
+    if (any && !json)
+        printf("\n");
 }
 
 static void print_head(const char *file, const struct layout *l, uint64_t stripes, bool json)
@@ -95,6 +156,7 @@ static void print_head(const char *file, const struct layout *l, uint64_t stripe
         printf(": inode %" PRIu64 ", %" PRIu64 " bytes, %" PRIu64 " stripes of %" PRIu32
                " bytes, home partition %" PRIu32 " of %" PRIu32 "\n",
                l->ino, l->size, stripes, l->stripe_size, mfs_placement_home(l->ino), l->nparts);
+        print_hints(file, l, json);
         return;
     }
     printf("{\"file\": ");
@@ -103,17 +165,22 @@ static void print_head(const char *file, const struct layout *l, uint64_t stripe
     mfs_verb_json_text(l->deployment);
     printf(", \"epoch\": %" PRIu64 ", \"ino\": %" PRIu64 ", \"size\": %" PRIu64
            ", \"stripe_size\": %" PRIu32 ", \"partitions\": %" PRIu32 ", \"home\": %" PRIu32
-           ", \"stripes\": [",
+           ", \"hints\": {",
            l->epoch, l->ino, l->size, l->stripe_size, l->nparts, mfs_placement_home(l->ino));
+    print_hints(file, l, json);
+    printf("}, \"stripes\": [");
 }
 
-static void print_stripe(const struct layout *l, uint32_t n, bool json)
+/* Counts it in `sums`, one for each partition. */
+static void print_stripe(const struct layout *l, uint32_t n, bool json, struct sum *sums)
 {
     uint32_t p = mfs_placement_stripe(l->ino, n, l->nparts);
     uint64_t off = (uint64_t)n * l->stripe_size;
     uint64_t len = l->size - off < l->stripe_size ? l->size - off : l->stripe_size;
     const struct part *part = &l->part[p];
 
+    sums[p].stripes++;
+    sums[p].bytes += len;
     if (json)
         printf("%s\n  {\"stripe\": %" PRIu32 ", \"offset\": %" PRIu64 ", \"length\": %" PRIu64
                ", \"partition\": %" PRIu32 ", \"node\": %" PRIu32 ", \"address\": \"%s\"}",
@@ -124,15 +191,53 @@ static void print_stripe(const struct layout *l, uint32_t n, bool json)
                n, off, len, p, part->node, part->address);
 }
 
+static void print_sum(uint32_t node, const struct sum *sum, bool first, bool json)
+{
+    if (json)
+        printf("%s{\"node\": %" PRIu32 ", \"stripes\": %" PRIu64 ", \"bytes\": %" PRIu64 "}",
+               first ? "" : ", ", node, sum->stripes, sum->bytes);
+    else
+        printf("node %-4" PRIu32 " %" PRIu64 " bytes in %" PRIu64 " stripes\n", node, sum->bytes,
+               sum->stripes);
+}
+
+/* By node: adds up what the partitions have. */
+static void print_sums(const struct layout *l, struct sum *sums, bool json)
+{
+    bool first = true;
+
+    for (uint32_t p = 0; p < l->nparts; p++) {
+        struct sum all = sums[p];
+
+        if (all.stripes == 0)
+            continue;
+        for (uint32_t q = p + 1; q < l->nparts; q++)
+            if (l->part[q].node == l->part[p].node) {
+                all.stripes += sums[q].stripes;
+                all.bytes += sums[q].bytes;
+                sums[q] = (struct sum){0};
+            }
+        print_sum(l->part[p].node, &all, first, json);
+        first = false;
+    }
+}
+
 static int show(const char *file, const struct layout *l, bool json)
 {
     uint64_t stripes = (l->size + l->stripe_size - 1) / l->stripe_size;
+    struct sum *sums = calloc(l->nparts, sizeof *sums);
 
+    if (sums == NULL)
+        return -ENOMEM;
     print_head(file, l, stripes, json);
     for (uint64_t n = 0; n < stripes && !ferror(stdout); n++)
-        print_stripe(l, (uint32_t)n, json);
+        print_stripe(l, (uint32_t)n, json, sums);
     if (json)
-        printf("%s]}\n", stripes > 0 ? "\n" : "");
+        printf("%s], \"nodes\": [", stripes > 0 ? "\n" : "");
+    print_sums(l, sums, json);
+    if (json)
+        printf("]}\n");
+    free(sums);
     return fflush(stdout) == 0 ? 0 : -errno;
 }
 
@@ -144,6 +249,7 @@ static int layout(const char *file, bool json, struct mfs_err *err)
     if (rc == 0)
         rc = show(file, &l, json);
     free(l.part);
+    free(l.hints);
     if (rc == -EOPNOTSUPP || rc == -ENODATA || rc == -EPROTO)
         return mfs_err_set(err, rc, "%s: not on a MemEFS mount", file);
     return rc < 0 ? mfs_err_set(err, rc, "%s: %s", file, strerror(-rc)) : 0;
@@ -158,7 +264,9 @@ const struct mfs_verb mfs_verb_layout = {
     .name = "layout",
     .args = "FILE",
     .summary = "show where the pieces of a file are",
-    .about = "Shows in which partition, and on which node, each stripe of FILE is.",
+    .about =
+        "Shows in which partition, and on which node, each stripe of FILE is, how much of it each\n"
+        "node has, and its hints.",
     .least = 1,
     .most = 1,
     .options = MFS_OPTIONS(mfs_json_options),

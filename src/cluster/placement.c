@@ -79,7 +79,7 @@ uint32_t mfs_placement_stripe(uint64_t ino, uint32_t n, uint32_t nparts)
 {
     uint64_t at = mfs_placement_home(ino);
 
-    if (n == 0)
+    if (n == 0 || (ino & MFS_INO_TOGETHER))
         return (uint32_t)at;
     at += shift_of(ino, n / nparts, nparts) + (uint64_t)mfs_placement_step(nparts) * (n % nparts);
     return (uint32_t)(at % nparts);

@@ -35,7 +35,9 @@ uint32_t mfs_placement_entry(uint64_t parent, const char *name, size_t len, uint
  * partitions, which is what nodes have, with no more than about two beyond a node's part (Vera Sós'
  * theorem of three distances). A hash of (ino, n) is even only in the mean: of 64 stripes on 8
  * nodes some 12 would be on one. The shift keeps a program that works on every P-th stripe from
- * having all of them in one partition. */
+ * having all of them in one partition.
+ *
+ * Of an inode with MFS_INO_TOGETHER all stripes are at home (decisions/0038). */
 uint32_t mfs_placement_stripe(uint64_t ino, uint32_t n, uint32_t nparts);
 uint32_t mfs_placement_step(uint32_t nparts);
 

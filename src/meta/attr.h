@@ -13,7 +13,10 @@ struct mfs_attr {
     uint64_t ino;
     uint32_t mode; /* type and permissions, as st_mode */
     uint32_t uid, gid, nlink;
-    uint32_t rdev;     /* as the kernel's new_encode_dev: what st_rdev of a device holds */
+    union {
+        uint32_t rdev;  /* as the kernel's new_encode_dev: what st_rdev of a device holds */
+        uint32_t hints; /* MFS_HINT_*, of a directory or a regular file */
+    };
     uint32_t flags;    /* MFS_ATTR_* */
     uint64_t size;     /* bytes; for a symlink the length of its target */
     uint64_t data_end; /* no content is at or beyond this offset: it reads as zeros */
@@ -27,6 +30,11 @@ struct mfs_attr {
                       * asked for, by mfs_clock_mono. Not in the record. As wide as the others, so
                       * that two of them can be compared */
 };
+
+static inline bool mfs_mode_has_hints(uint32_t mode)
+{
+    return S_ISREG(mode) || S_ISDIR(mode);
+}
 
 /* Does a program of that mode run as its owner, or as its group? */
 static inline bool mfs_mode_grants(uint32_t mode)

@@ -181,10 +181,18 @@ struct mfs_xattr {
 struct mfs_new {
     uint32_t mode; /* type and final permissions: umask, ACL and set-group-ID are applied already */
     uint32_t uid, gid, rdev;
+    uint32_t hints; /* MFS_HINT_*; of a regular file with MFS_HINT_TOGETHER … */
+    uint32_t home; /* … the partition that gets all of it: wherever its name is, it costs two round
+                    * trips more if that is elsewhere */
     const char *target;             /* of a symlink */
     const struct mfs_xattr *xattrs; /* e.g. inherited ACLs, stored with the inode */
     size_t nxattrs;
 };
+
+/* Which of the node's partitions is to be the home of a file of that name (NULL: of none): that of
+ * the name, if it is one of them. False: the node has none. Does not block. */
+bool mfs_meta_home_at(struct mfs_meta *meta, uint32_t node, uint64_t parent, const char *name,
+                      uint32_t *home);
 
 /* Creates anything. -EEXIST when the name exists; -ENOENT when the parent is (being) removed. */
 int mfs_meta_mknod(struct mfs_meta *meta, uint64_t parent, const char *name,
@@ -400,6 +408,12 @@ bool mfs_meta_atime_is_due(const struct mfs_attr *attr);
 ssize_t mfs_meta_getxattr(struct mfs_meta *meta, uint64_t ino, const char *name, void *buf,
                           size_t cap);
 ssize_t mfs_meta_listxattr(struct mfs_meta *meta, uint64_t ino, char *buf, size_t cap);
+
+/* Hints are shown as extended attributes, but kept in the record (decisions/0038). Sets those of a
+ * directory to attr->hints, 0: none, and leaves its new attributes there. `flags` as setxattr(2),
+ * XATTR_REPLACE to take them away. -EOPNOTSUPP: it is no directory. */
+#define MFS_XATTR_PLACE "user.memefs.place" /* listed where there is MFS_HINT_PLACE */
+int mfs_meta_set_hints(struct mfs_meta *meta, uint64_t ino, int flags, struct mfs_attr *attr);
 
 /* flags: XATTR_CREATE, XATTR_REPLACE. Setting system.posix_acl_access changes the mode with it (an
  * ACL that says no more than the mode is not kept); drop_sgid clears set-group-ID in that step. */

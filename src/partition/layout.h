@@ -10,17 +10,17 @@
 #define MFS_TIME_LEN      12
 
 enum {
-    MFS_REC_FORMAT = 0,   /* u8 */
-    MFS_REC_FLAGS = 1,    /* u8: MFS_ATTR_*, of a directory MFS_RECORD_MTIME */
-    MFS_REC_CUTS = 2,     /* u16: how often it was cut off; of a directory, how often its mtime was
-                           * set by hand (decisions/0008) */
-    MFS_REC_MODE = 4,     /* u32 */
-    MFS_REC_UID = 8,      /* u32 */
-    MFS_REC_GID = 12,     /* u32 */
-    MFS_REC_NLINK = 16,   /* u32 */
-    MFS_REC_RDEV = 20,    /* u32 */
-    MFS_REC_SIZE = 24,    /* i64 */
-    MFS_REC_END = 32,     /* i64: no byte at or beyond it is content */
+    MFS_REC_FORMAT = 0, /* u8 */
+    MFS_REC_FLAGS = 1,  /* u8: MFS_ATTR_*, of a directory MFS_RECORD_MTIME */
+    MFS_REC_CUTS = 2,   /* u16: how often it was cut off; of a directory, how often its mtime was
+                         * set by hand (decisions/0008) */
+    MFS_REC_MODE = 4,   /* u32 */
+    MFS_REC_UID = 8,    /* u32 */
+    MFS_REC_GID = 12,   /* u32 */
+    MFS_REC_NLINK = 16, /* u32 */
+    MFS_REC_RDEV = 20,  /* u32: of a device, which one; of a directory or regular file MFS_HINT_* */
+    MFS_REC_SIZE = 24,  /* i64 */
+    MFS_REC_END = 32,   /* i64: no byte at or beyond it is content */
     MFS_REC_STORED = 40,  /* i64: allocated */
     MFS_REC_VERSION = 48, /* i64 */
     MFS_REC_ATIME = 56,
@@ -37,6 +37,16 @@ static_assert(MFS_REC_ATIME + MFS_TIME_LEN == MFS_REC_MTIME &&
                   MFS_REC_MTIME + MFS_TIME_LEN == MFS_REC_CTIME &&
                   MFS_REC_CTIME + MFS_TIME_LEN == MFS_RECORD_FIXED,
               "one after another");
+
+/* Hints (decisions/0038): what a directory says of files that are yet to be made in it, and a file
+ * of how it was made. 0 in records of before there were any. */
+#define MFS_HINT_PLACE    0x03U /* one of: */
+#define MFS_HINT_LOCAL    0x01U /* at the node whose client makes the file */
+#define MFS_HINT_SPREAD   0x02U /* over all partitions, as without a hint */
+#define MFS_HINT_NODE     0x03U /* at the node … */
+#define MFS_HINT_TOGETHER 0x04U /* file: all of its stripes are in its home partition */
+#define MFS_HINT_NODE_AT  8     /* … of this id, 24 bits */
+#define MFS_HINT_NODES    (1U << (32 - MFS_HINT_NODE_AT))
 
 /* Flags of a record. */
 #define MFS_ATTR_XATTR            0x01U /* has extended attributes */
@@ -56,6 +66,7 @@ static_assert(MFS_REC_ATIME + MFS_TIME_LEN == MFS_REC_MTIME &&
 #define MFS_SET_ATIME 0x08U
 #define MFS_SET_MTIME 0x10U
 #define MFS_SET_CTIME 0x20U /* else ctime becomes now */
+#define MFS_SET_HINTS 0x400U
 
 /* What a change of a file's content or owner takes away, in the same atomic step: capabilities
  * always; set-user-ID, and set-group-ID if its group may execute it, unless the caller may keep

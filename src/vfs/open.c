@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "vfs/names/create.h"
+#include "vfs/names/hints.h"
 #include "vfs/locks/lock_owners.h"
 #include "vfs/locks/unlock.h"
 #include "vfs/locks/lock_wait.h"
@@ -229,6 +230,7 @@ int mfs_vfs_create_open(struct mfs_vfs *vfs, uint64_t parent, const char *name, 
         return -ENOMEM;
     rc = mfs_inherit_init(&in, vfs, parent, S_IFREG | (mode & 07777), cred);
     if (rc == 0) {
+        mfs_hints_place(vfs, parent, name, &in.new);
         rc = mfs_meta_create_open(vfs->meta, parent, name, &in.new, flags & O_EXCL, attr, &created);
         mfs_inherit_fini(&in);
     }
@@ -266,7 +268,12 @@ int mfs_vfs_tmpfile(struct mfs_vfs *vfs, uint64_t parent, mode_t mode, int flags
 
     if (rc < 0)
         return rc;
+    mfs_hints_place(vfs, parent, NULL, &in.new);
     rc = mfs_meta_tmpfile(vfs->meta, parent, &in.new, !(flags & O_EXCL), attr);
+    if (rc == -ENOSPC && (in.new.hints &MFS_HINT_TOGETHER)) { /* elsewhere there may be memory */
+        in.new.hints &= ~MFS_HINT_TOGETHER;
+        rc = mfs_meta_tmpfile(vfs->meta, parent, &in.new, !(flags & O_EXCL), attr);
+    }
     mfs_inherit_fini(&in);
     if (rc < 0)
         return rc;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cluster/placement.h"
 #include "meta_world_impl.h"
 
 /* --- operations ---------------------------------------------------------------------------------
@@ -63,6 +64,23 @@ static int op_tmpfile(struct meta_client *c, const struct meta_op *op, const str
     return rc;
 }
 
+/* As a hint has it: where its name is not. */
+static int op_place(struct meta_client *c, const struct meta_op *op, const struct meta_where *w)
+{
+    uint32_t nparts = mfs_store_nparts(c->store);
+    uint32_t part = mfs_placement_entry(w->dir, w->name, strlen(w->name), nparts);
+    struct mfs_new new = {.mode = S_IFREG | 0600,
+                          .hints = MFS_HINT_LOCAL | MFS_HINT_TOGETHER,
+                          .home = (part + 1) % nparts};
+    struct mfs_attr attr;
+    bool created;
+    int rc = mfs_meta_create_open(c->meta, w->dir, w->name, &new, op->arg, &attr, &created);
+
+    if (!rc)
+        mfs_meta_close(c->meta, attr.ino, true);
+    return rc;
+}
+
 static int op_unlink(struct meta_client *c, const struct meta_op *op, const struct meta_where *w)
 {
     (void)op;
@@ -96,6 +114,8 @@ const struct meta_op meta_ops[] = {
     {"create_in_s", op_create, "d1/s/n", NULL, S_IFREG | 0600},
     {"mkdir_in_t", op_create, "d2/t/m", NULL, S_IFDIR | 0700},
     {"tmpfile_x", op_tmpfile, "d1/x", NULL, 0},
+    {"place_f", op_place, "d1/f", NULL, 0},
+    {"place_x", op_place, "d1/x", NULL, true},
     {"unlink_f", op_unlink, "d1/f", NULL, 0},
     {"unlink_h", op_unlink, "d2/h", NULL, 0},
     {"unlink_l", op_unlink, "d2/l", NULL, 0},

@@ -117,28 +117,32 @@ static void names_are_even(void **state)
     assert_even(names, 64, 64000);
 }
 
-/* Numbers that doubles tell apart, as long as there are no more than 2^37 in a partition; beyond
+/* Numbers that doubles tell apart, as long as there are no more than 2^36 in a partition; beyond
  * that still each once. */
 static void numbers_of_inodes(void **state)
 {
     static const uint32_t homes[] = {0, 1, 31, 32, 255, 65534};
     static const uint64_t seqs[] = {
-        1, 2, (1ULL << 37) - 1, 1ULL << 37, (1ULL << 37) + 1, (3ULL << 37) + 5, MFS_INO_SEQ_MAX};
-    uint64_t seen[6 * 7];
+        1, 2, (1ULL << 36) - 1, 1ULL << 36, (1ULL << 36) + 1, (3ULL << 36) + 5, MFS_INO_SEQ_MAX};
+    uint64_t seen[6 * 7 * 2];
     size_t n = 0;
 
     (void)state;
     for (size_t h = 0; h < 6; h++)
         for (size_t s = 0; s < 7; s++) {
-            uint64_t ino = mfs_ino_make(homes[h], seqs[s]);
+            for (uint64_t together = 0; together <= MFS_INO_TOGETHER;
+                 together += MFS_INO_TOGETHER) {
+                uint64_t ino = mfs_ino_make(homes[h], seqs[s]) | together;
 
-            assert_int_equal(mfs_ino_home(ino), homes[h]);
-            assert_true(mfs_ino_seq(ino) == seqs[s]);
-            assert_true((ino < 1ULL << 53) == (seqs[s] < 1ULL << 37));
-            assert_true(!(ino & MFS_INO_LARGE) == (ino < 1ULL << 53));
-            for (size_t i = 0; i < n; i++)
-                assert_true(seen[i] != ino);
-            seen[n++] = ino;
+                assert_int_equal(mfs_ino_home(ino), homes[h]);
+                assert_true(mfs_ino_seq(ino) == seqs[s]);
+                assert_true((ino & MFS_INO_TOGETHER) == together);
+                assert_true((ino < 1ULL << 53) == (seqs[s] < 1ULL << 36));
+                assert_true(!(ino & MFS_INO_LARGE) == (ino < 1ULL << 53));
+                for (size_t i = 0; i < n; i++)
+                    assert_true(seen[i] != ino);
+                seen[n++] = ino;
+            }
         }
     assert_true(mfs_ino_make(0, 1) == MFS_ROOT_INO);
     assert_true(mfs_ino_make(2, 3) == (2ULL << 37 | 3));
@@ -165,6 +169,17 @@ static void stripes_visit_all(void **state)
         }
         free(seen);
     }
+}
+
+/* Or all in one. */
+static void stripes_together(void **state)
+{
+    uint64_t ino = mfs_ino_make(5, 77) | MFS_INO_TOGETHER;
+
+    (void)state;
+    for (uint32_t n = 0; n < 100; n++)
+        assert_int_equal(mfs_placement_stripe(ino, n, 32), 5);
+    assert_int_equal(mfs_placement_stripe(ino, UINT32_MAX, 32), 5);
 }
 
 /* Few stripes in sequence spread over nodes, i.e. ranges of partitions, as evenly as many do: the
@@ -305,6 +320,7 @@ int main(void)
         cmocka_unit_test(impossible_counts),
         cmocka_unit_test(names_are_even),
         cmocka_unit_test(stripes_visit_all),
+        cmocka_unit_test(stripes_together),
         cmocka_unit_test(stripes_spread_over_nodes),
         cmocka_unit_test(pieces_begin_apart),
         cmocka_unit_test(placement_is_fixed),

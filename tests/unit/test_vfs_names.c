@@ -101,19 +101,6 @@ static void gone_directory(void **state)
         -ENOENT);
 }
 
-/* Closing is told a moment later. */
-static bool gone_in_time(struct client *c, uint64_t ino)
-{
-    struct mfs_attr attr;
-
-    for (int i = 0; i < 200; i++) {
-        if (mfs_vfs_getattr(c->vfs, ino, &attr) == -ESTALE)
-            return true;
-        mfs_clock_sleep(50 * MFS_MSEC);
-    }
-    return false;
-}
-
 /* The kernel asks for no rights of what it takes for new: for a file that another mount has made
  * meanwhile only the owner gets it so. */
 static void found_when_created(void **state)

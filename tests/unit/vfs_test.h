@@ -3,6 +3,7 @@
 #ifndef MFS_TESTS_VFS_TEST_H
 #define MFS_TESTS_VFS_TEST_H
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "cluster/placement.h"
 #include "vfs/vfs.h"
 #include "vfs_fixture.h"
@@ -130,6 +132,19 @@ static inline void expect(struct mfs_file *f, const char *text, uint64_t off)
     assert_in_range(n, 0, sizeof buf);
     assert_int_equal(mfs_vfs_read(f, buf, n, off, true, NULL), n);
     assert_memory_equal(buf, text, n);
+}
+
+/* Closing is told a moment later. */
+static inline bool gone_in_time(struct client *c, uint64_t ino)
+{
+    struct mfs_attr attr;
+
+    for (int i = 0; i < 200; i++) {
+        if (mfs_vfs_getattr(c->vfs, ino, &attr) == -ESTALE)
+            return true;
+        mfs_clock_sleep(50 * MFS_MSEC);
+    }
+    return false;
 }
 
 static inline struct mfs_attr getattr(struct client *c, uint64_t ino)

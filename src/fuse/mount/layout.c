@@ -19,7 +19,7 @@ static int put_head(struct mfs_fuse *m, uint64_t ino, const struct mfs_table *t,
     if (rc < 0)
         return rc;
     return mfs_buf_printf(out,
-                          "memefs-layout 3\ndeployment %s\nepoch %llu\nino %llu\nsize %llu\n"
+                          "memefs-layout 4\ndeployment %s\nepoch %llu\nino %llu\nsize %llu\n"
                           "data_end %llu\nstripe_size %u\npartitions %u\nstep %u\n",
                           t->name, (unsigned long long)t->epoch, (unsigned long long)ino,
                           (unsigned long long)attr.size, (unsigned long long)attr.data_end,

@@ -73,7 +73,7 @@ static void fill_stat(struct mfs_fuse *m, const struct mfs_attr *attr, struct st
         .st_nlink = attr->nlink,
         .st_uid = attr->uid,
         .st_gid = attr->gid,
-        .st_rdev = attr->rdev,
+        .st_rdev = mfs_mode_has_hints(attr->mode) ? 0 : attr->rdev,
         .st_size = (off_t)attr->size,
         .st_blksize = BLOCK_SIZE,
         .st_blocks = attr->alloc > 0 ? (attr->alloc + 511) / 512 : 0,

@@ -102,6 +102,8 @@ static int creation_record(struct creation *b, uint32_t flags)
         .parent = S_ISDIR(new->mode) ? b->parent : 0,
     };
 
+    if (mfs_mode_has_hints(new->mode))
+        attr.hints = new->hints;
     for (size_t i = 0; i < new->nxattrs; i++) {
         attr.flags |= MFS_ATTR_XATTR;
         if (!strcmp(new->xattrs[i].name, "system.posix_acl_access"))
@@ -356,13 +358,28 @@ static int run_creation(struct creation *b)
     return rc;
 }
 
+static bool is_elsewhere(const struct mfs_meta *meta, uint64_t parent, const char *name,
+                         const struct mfs_new *new)
+{
+    return S_ISREG(new->mode) && (new->hints &MFS_HINT_TOGETHER) &&
+           new->home != mfs_placement_entry(parent, name, strlen(name), meta->nparts);
+}
+
 int mfs_meta_mknod(struct mfs_meta *meta, uint64_t parent, const char *name,
                    const struct mfs_new *new, struct mfs_attr *attr)
 {
     struct creation b = {
         .meta = meta, .parent = parent, .name = name, .new = new, .how = 'x', .attr = attr};
-    int rc = run_creation(&b);
+    bool created;
+    int rc;
 
+    if (is_elsewhere(meta, parent, name, new)) {
+        rc = mfs_create_elsewhere(meta, parent, name, new, true, attr, &created);
+        if (!rc)
+            mfs_meta_close(meta, attr->ino, false);
+        return rc;
+    }
+    rc = run_creation(&b);
     return rc < 0 ? rc : 0;
 }
 
@@ -377,18 +394,25 @@ int mfs_meta_create_open(struct mfs_meta *meta, uint64_t parent, const char *nam
                          .how = exclusive ? 'x' : 'o',
                          .open = true,
                          .attr = attr};
-    int rc = run_creation(&b);
+    int rc;
 
+    if (is_elsewhere(meta, parent, name, new))
+        return mfs_create_elsewhere(meta, parent, name, new, exclusive, attr, created);
+    rc = run_creation(&b);
     *created = rc == 1;
     return rc < 0 ? rc : 0;
 }
 
-/* Any partition will do: where its name is going to be is not known. */
+/* Any partition will do but for a hint: where its name is going to be is not known. */
 static int place_tmpfile(struct creation *b)
 {
     char random[16];
-    int rc = mfs_random(random, sizeof random);
+    int rc;
 
+    b->part = b->new->home;
+    if (b->new->hints & MFS_HINT_TOGETHER)
+        return 0;
+    rc = mfs_random(random, sizeof random);
     b->part = mfs_placement_entry(b->parent, random, sizeof random, b->meta->nparts);
     return rc;
 }

@@ -153,8 +153,9 @@ static void tell_holders(struct mfs_meta *meta, const struct mfs_attr *attr, int
     mfs_leases_file_set(meta, attr, asked, &holders, 1);
 }
 
-int mfs_meta_setattr(struct mfs_meta *meta, uint64_t ino, uint32_t mask, struct mfs_attr *attr,
-                     const struct mfs_owned *owned)
+/* `how` of hints: mfs_xattr_how; NULL: they are not set. */
+static int set_attributes(struct mfs_meta *meta, uint64_t ino, uint32_t mask, const char *how,
+                          struct mfs_attr *attr, const struct mfs_owned *owned)
 {
     struct mfs_ino_arg key = mfs_ino_arg(ino), sid = mfs_ino_arg(meta->sid);
     struct mfs_time_arg atime = mfs_time_arg(attr->atime), mtime = mfs_time_arg(attr->mtime);
@@ -179,6 +180,10 @@ int mfs_meta_setattr(struct mfs_meta *meta, uint64_t ino, uint32_t mask, struct 
     mfs_args_bin(&c.args, sid.b, sizeof sid.b);
     mfs_owned_arg(&c, owned && owned->user, owned ? owned->uid : 0);
     mfs_owned_arg(&c, owned && owned->group, owned ? owned->gid : 0);
+    if (how) {
+        mfs_args_int(&c.args, attr->hints);
+        mfs_args_str(&c.args, how);
+    }
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
     answer = mfs_call_text(&c);
     if (!rc)
@@ -197,6 +202,17 @@ int mfs_meta_setattr(struct mfs_meta *meta, uint64_t ino, uint32_t mask, struct 
         mfs_meta_settle(meta, ino);
     }
     return rc;
+}
+
+int mfs_meta_setattr(struct mfs_meta *meta, uint64_t ino, uint32_t mask, struct mfs_attr *attr,
+                     const struct mfs_owned *owned)
+{
+    return set_attributes(meta, ino, mask & ~MFS_SET_HINTS, NULL, attr, owned);
+}
+
+int mfs_meta_set_hints(struct mfs_meta *meta, uint64_t ino, int flags, struct mfs_attr *attr)
+{
+    return set_attributes(meta, ino, MFS_SET_HINTS, mfs_xattr_how(flags), attr, NULL);
 }
 
 bool mfs_meta_atime_is_due(const struct mfs_attr *attr)

@@ -59,6 +59,16 @@ enum { MFS_LOCK_READ = 1, MFS_LOCK_WRITE = 2 }; /* in partition/locks/lock_index
 int mfs_lock_give_back(struct mfs_meta *meta, uint64_t ino, bool flock,
                        const struct mfs_lock *lock);
 
+/* What a command takes for the flags of setxattr(2). */
+const char *mfs_xattr_how(int flags);
+
+/* A regular file all of which is to be in new->home, not in the partition of its name; open for
+ * this session on return. *created: false, it was there. Where new->home has no memory for it, it
+ * is made as one without a place. */
+int mfs_create_elsewhere(struct mfs_meta *meta, uint64_t parent, const char *name,
+                         const struct mfs_new *new, bool exclusive, struct mfs_attr *attr,
+                         bool *created);
+
 /* An owner that the inode has to have, if it matters. */
 void mfs_owned_arg(struct mfs_call *c, bool matters, uint32_t id);
 

@@ -74,7 +74,7 @@ static uint32_t flag_of(const char *name)
     return 0;
 }
 
-static const char *how_of(int flags)
+const char *mfs_xattr_how(int flags)
 {
     if (flags & XATTR_CREATE)
         return "c";
@@ -151,7 +151,7 @@ int mfs_meta_setxattr(struct mfs_meta *meta, uint64_t ino, const char *name, con
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_str(&c.args, name);
     mfs_args_bin(&c.args, value, len);
-    mfs_args_str(&c.args, how_of(flags));
+    mfs_args_str(&c.args, mfs_xattr_how(flags));
     mfs_args_int(&c.args, flag);
     mfs_args_bin(&c.args, time.b, sizeof time.b);
     mfs_owned_arg(&c, owned && owned->user, owned ? owned->uid : 0);
@@ -188,10 +188,10 @@ int mfs_meta_removexattr(struct mfs_meta *meta, uint64_t ino, const char *name,
     return rc;
 }
 
-/* Is it known under a lease of a file that it has no such attribute (NULL: none at all)? */
+/* Is it known under a lease of a file that it has no such attribute? */
 static bool is_absent(struct mfs_meta *meta, uint64_t ino, const char *name)
 {
-    uint32_t flag = name ? flag_of(name) : 0;
+    uint32_t flag = flag_of(name);
     struct mfs_attr attr;
 
     return mfs_leases_attr(meta, ino, &attr) &&
@@ -241,40 +241,75 @@ out:
     return rc;
 }
 
+/* A list of names that grows: cut off at `cap`, but counted to its end. */
+struct names {
+    char *buf;
+    size_t cap, n;
+};
+
+static void add_name(struct names *l, const char *name, size_t len)
+{
+    if (l->n + len + 1 <= l->cap) {
+        memcpy(l->buf + l->n, name, len);
+        l->buf[l->n + len] = 0;
+    }
+    l->n += len + 1;
+}
+
+static void add_hints(struct names *l, const struct mfs_attr *attr)
+{
+    if (mfs_mode_has_hints(attr->mode) && (attr->hints & MFS_HINT_PLACE))
+        add_name(l, MFS_XATTR_PLACE, strlen(MFS_XATTR_PLACE));
+}
+
+static ssize_t listed(const struct names *l)
+{
+    return l->cap && l->n > l->cap ? -ERANGE : (ssize_t)l->n;
+}
+
+static int add_kept(struct names *l, const struct mfs_reply *keys)
+{
+    size_t n = mfs_reply_count(keys);
+
+    for (size_t i = 0; i < n; i++) {
+        struct mfs_bytes name = mfs_reply_bytes(mfs_reply_at(keys, i));
+
+        if (!name.p)
+            return -EIO;
+        add_name(l, name.p, name.n);
+    }
+    return 0;
+}
+
 ssize_t mfs_meta_listxattr(struct mfs_meta *meta, uint64_t ino, char *buf, size_t cap)
 {
-    char key[MFS_KEY_INO_LEN];
-    struct mfs_call c;
-    size_t total = 0, n;
-    ssize_t rc;
+    struct names l = {buf, cap, 0};
+    uint32_t home = mfs_placement_home(ino);
+    int64_t asked = mfs_clock_mono();
+    char key[MFS_KEY_INO_LEN], record_key[MFS_KEY_INO_LEN];
+    struct mfs_calls calls = {.n = 0};
+    struct mfs_bytes record;
+    struct mfs_attr attr;
+    int rc;
 
-    if (is_absent(meta, ino, NULL))
-        return 0;
-    mfs_key_ino(key, 'A', ino);
-    mfs_call_command(&c, "HKEYS");
-    mfs_args_bin(&c.args, key, sizeof key);
-    c.cmd.idempotent = true;
-    rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
-    if (rc)
-        goto out;
-    n = mfs_reply_count(c.cmd.reply);
-    for (size_t i = 0; i < n; i++) {
-        struct mfs_bytes name = mfs_reply_bytes(mfs_reply_at(c.cmd.reply, i));
-
-        if (!name.p) {
-            rc = -EIO;
-            goto out;
-        }
-        if (cap && total + name.n + 1 <= cap) {
-            memcpy(buf + total, name.p, name.n);
-            buf[total + name.n] = 0;
-        }
-        total += name.n + 1;
+    if (mfs_leases_attr(meta, ino, &attr) && !(attr.flags & MFS_ATTR_XATTR)) {
+        add_hints(&l, &attr);
+        return listed(&l);
     }
-    rc = cap && total > cap ? -ERANGE : (ssize_t)total;
-    if (!n)
-        rc = absent(meta, ino, 0);
-out:
-    mfs_call_fini(&c);
-    return rc;
+    mfs_key_ino(key, 'A', ino);
+    mfs_key_ino(record_key, 'I', ino);
+    mfs_args_bin(&mfs_calls_add(&calls, "HKEYS", home)->args, key, sizeof key);
+    mfs_args_bin(&mfs_calls_add(&calls, "GET", home)->args, record_key, sizeof record_key);
+    calls.call[0].cmd.idempotent = calls.call[1].cmd.idempotent = true;
+    rc = mfs_calls_run(meta, &calls);
+    record = mfs_call_text(&calls.call[1]);
+    if (!rc)
+        rc = record.p ? mfs_meta_take(meta, ino, record, asked, &attr) : -ESTALE;
+    if (!rc)
+        rc = add_kept(&l, calls.call[0].cmd.reply);
+    mfs_calls_fini(&calls);
+    if (rc)
+        return rc;
+    add_hints(&l, &attr);
+    return listed(&l);
 }

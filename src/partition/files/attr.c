@@ -10,7 +10,21 @@
 #include "partition/files/leases.h"
 #include "partition/inode.h"
 
-enum { INO = 1, MASK, MODE, UID, GID, ATIME, MTIME, CTIME, SID, OWNER, GROUP }; /* of mfs_setattr */
+enum { /* of mfs_setattr */
+       INO = 1,
+       MASK,
+       MODE,
+       UID,
+       GID,
+       ATIME,
+       MTIME,
+       CTIME,
+       SID,
+       OWNER,
+       GROUP,
+       HINTS,
+       HOW
+};
 
 bool mfs_file_is_copy_up(const char *rec)
 {
@@ -65,13 +79,33 @@ static void set(const struct mfs_request *r, struct mfs_inode *i, int64_t mask)
         memcpy(i->rec + MFS_REC_ATIME, mfs_request_arg(r, ATIME).p, MFS_TIME_LEN);
     if (mask & MFS_SET_MTIME)
         set_mtime(r, i);
+    if (mask & MFS_SET_HINTS)
+        mfs_rec_put_u32(i->rec, MFS_REC_RDEV, (uint32_t)mfs_request_int(r, HINTS));
     memcpy(i->rec + MFS_REC_CTIME, mfs_request_arg(r, CTIME).p, MFS_TIME_LEN);
     mfs_key_changed(i->key);
 }
 
+/* May a directory get these hints, in place of those that it has? 0 or an errno. Those of a file
+ * are what it was made by. */
+static int hints_refused(const struct mfs_request *r, const struct mfs_inode *i)
+{
+    bool there = mfs_rec_u32(i->rec, MFS_REC_RDEV) & MFS_HINT_PLACE;
+    char how = r->argc > HOW && mfs_request_arg(r, HOW).n ? mfs_request_arg(r, HOW).p[0] : 0;
+
+    if (mfs_inode_type(i) != MFS_TYPE_DIR)
+        return EOPNOTSUPP;
+    if (how == 'c')
+        return there ? EEXIST : 0;
+    if (how == 'r')
+        return there ? 0 : ENODATA;
+    return how == 'a' ? 0 : EINVAL;
+}
+
 static int setattr(const struct mfs_request *r, struct mfs_inode *i)
 {
+    int64_t mask = mfs_request_int(r, MASK);
     struct mfs_answer a = {0};
+    int why;
 
     if (!i->rec)
         return mfs_request_fail(r, ESTALE, "no inode");
@@ -79,7 +113,10 @@ static int setattr(const struct mfs_request *r, struct mfs_inode *i)
         return mfs_request_fail(r, EPERM, "another owner");
     if (mfs_inode_differs(i, MFS_REC_GID, r, GROUP))
         return mfs_request_fail(r, ECANCELED, "another group");
-    set(r, i, mfs_request_int(r, MASK));
+    why = mask & MFS_SET_HINTS ? hints_refused(r, i) : 0;
+    if (why)
+        return mfs_request_fail(r, why, "hints are refused");
+    set(r, i, mask);
     mfs_redis.ReplicateVerbatim(r->ctx);
     mfs_answer_add(&a, i->rec, i->n);
     if (mfs_inode_type(i) == MFS_TYPE_FILE)
@@ -87,9 +124,10 @@ static int setattr(const struct mfs_request *r, struct mfs_inode *i)
     return mfs_answer_send(&a, r->ctx);
 }
 
-/* mfs_setattr ino mask mode uid gid atime mtime ctime sid owner group: what the mask (MFS_SET_*,
- * MFS_DROP_*) names. The new record, and behind a regular file's other holders of a lease. EPERM,
- * ECANCELED: owner, or group, is not this one (empty: any). */
+/* mfs_setattr ino mask mode uid gid atime mtime ctime sid owner group [hints how]: what the mask
+ * (MFS_SET_*, MFS_DROP_*) names; hints of a directory, by `how` as mfs_setxattr. The new record,
+ * and behind a regular file's other holders of a lease. EPERM, ECANCELED: owner, or group, is not
+ * this one (empty: any). */
 int mfs_command_setattr(const struct mfs_request *r)
 {
     struct mfs_inode i;

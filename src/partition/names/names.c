@@ -125,13 +125,19 @@ static bool answer_existing(const struct mfs_request *r, struct mfs_span entry, 
     return true;
 }
 
+static bool is_together(struct mfs_span record)
+{
+    return mfs_rec_u32(record.p, MFS_REC_MODE) >> 12 == MFS_TYPE_FILE &&
+           (mfs_rec_u32(record.p, MFS_REC_RDEV) & MFS_HINT_TOGETHER);
+}
+
 bool mfs_names_make(const struct mfs_request *r, struct mfs_span here, struct mfs_span record,
                     int xattrs, char ino[8])
 {
     struct mfs_span id = {ino, 8};
     struct RedisModuleKey *key;
 
-    if (!mfs_numbers_next(r->ctx, mfs_get_be16(here.p), ino))
+    if (!mfs_numbers_next(r->ctx, mfs_get_be16(here.p), is_together(record), ino))
         return false;
     key = mfs_key_open(r->ctx, 'I', id, MFS_REDIS_WRITE);
     mfs_key_set(r->ctx, key, record.p, record.n);

@@ -87,6 +87,8 @@ int mfs_inherit_init(struct mfs_inherit *in, struct mfs_vfs *vfs, uint64_t paren
         if (rc == 0)
             mode &= ~(cred->umask & 0777);
     }
+    if (mfs_mode_has_hints(mode))
+        in->new.hints = dir.hints & ~MFS_HINT_TOGETHER;
     in->new.mode = mode;
     in->new.uid = cred->uid;
     return 0;

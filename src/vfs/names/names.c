@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "vfs/names/create.h"
+#include "vfs/names/hints.h"
 #include "vfs/names/listed.h"
 #include "vfs/content/tail.h"
 
@@ -71,6 +72,7 @@ int mfs_vfs_mknod(struct mfs_vfs *vfs, uint64_t parent, const char *name, mode_t
         return rc;
     if (S_ISCHR(mode) || S_ISBLK(mode))
         in.new.rdev = (uint32_t)rdev; /* a dev_t's low half is the kernel's new_encode_dev */
+    mfs_hints_place(vfs, parent, name, &in.new);
     rc = mfs_meta_mknod(vfs->meta, parent, name, &in.new, attr);
     mfs_inherit_fini(&in);
     return in_dir(vfs, parent, rc);

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 
 #include "vfs/names/acl.h"
+#include "vfs/names/hint_text.h"
+#include "vfs/names/hints.h"
 #include "vfs/content/privileges.h"
 #include "vfs/vnode/vnode.h"
 
@@ -50,6 +52,8 @@ ssize_t mfs_vfs_getxattr(struct mfs_vfs *vfs, uint64_t ino, const char *name, vo
 
     if (rc < 0)
         return rc;
+    if (mfs_hint_of(name) == MFS_HINT_IS_PLACE)
+        return mfs_hints_get(vfs, ino, buf, cap);
     if (cap == 0 && strcmp(name, SECURITY_CAPS) == 0 && surely_no_caps(vfs, ino))
         return -ENODATA;
     return mfs_meta_getxattr(vfs->meta, ino, name, buf, cap);
@@ -111,6 +115,8 @@ int mfs_vfs_setxattr(struct mfs_vfs *vfs, uint64_t ino, const char *name, const 
     struct mfs_vnode *v = caps ? mfs_vnode_find(vfs, ino) : NULL;
     int rc = check_xattr_name(name);
 
+    if (rc == 0 && mfs_hint_of(name) != MFS_HINT_IS_NONE)
+        return mfs_hints_set(vfs, ino, name, value, len, flags);
     if (rc == 0 && len > MFS_XATTR_SIZE_MAX)
         rc = -E2BIG;
     if (rc == 0 && v != NULL)
@@ -131,6 +137,8 @@ int mfs_vfs_removexattr(struct mfs_vfs *vfs, uint64_t ino, const char *name,
 {
     int rc = check_xattr_name(name);
 
+    if (mfs_hint_of(name) == MFS_HINT_IS_PLACE)
+        return mfs_hints_remove(vfs, ino);
     if (rc == 0)
         rc = mfs_meta_removexattr(vfs->meta, ino, name, owned);
     if (rc == 0)

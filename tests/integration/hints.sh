@@ -1,0 +1,164 @@
+#!/usr/bin/env bash
+# Hints by extended attributes, with two mounts: which are taken, what directories hand on, where files are then, also when nodes
+# come and go, and what a full node makes of it.
+# ctest: waits timeout=120
+# shellcheck source=tests/support/harness.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
+need jq setfattr getfattr python3
+
+MEMORY=256M
+PLACE=user.memefs.place
+
+place() # DIRECTORY VALUE
+{
+    setfattr -n $PLACE -v "$2" "$1" || fail "$1: $2"
+}
+
+is_placed() # VALUE FILE…
+{
+    local value=$1 file
+    shift
+    for file in "$@"; do
+        equal "$value" "$(getfattr --absolute-names --only-values -n $PLACE "$file" 2>/dev/null || true)" "hint of $file"
+    done
+}
+
+nodes_of() # FILE…: which nodes have bytes of them
+{
+    local file
+    for file in "$@"; do
+        memefs layout --json "$file" | jq -r '.nodes[].node'
+    done | sort -nu | xargs
+}
+
+refused() # ERROR WORDS NAME VALUE PATH
+{
+    expect_fail 1 setfattr -n "user.memefs.$3" -v "$4" "$5"
+    grep -q "$1" "$T/expect.out" || fail "$3=$4: $(cat "$T/expect.out")"
+    tail -n 1 "$STATE/node-0/client.log" | grep -q "warn .* hints: user.memefs.$3=.*$2" ||
+        fail "$3=$4: $(tail -n 1 "$STATE/node-0/client.log")"
+}
+
+files() # DIRECTORY: some of all sizes, the same under all mounts
+{
+    local size
+    for size in 0 1 100 4096 200000 1044480 3000000 5000000; do
+        head -c $size /dev/urandom >"$1/f$size"
+    done
+}
+
+deployment_start 4
+cd "$MNT0"
+
+say "what is taken"
+mkdir d
+refused "Invalid argument" "local, spread, or node:NAME with one of node-0, node-1, node-2, node-3" place locale d
+refused "Invalid argument" "one of node-0" place node:node-9 d
+refused "Invalid argument" "one of node-0" place "$(head -c 300 /dev/zero | tr '\0' x)" d
+refused "Invalid argument" "there is user.memefs.place" color red d
+for hint in ttl delete-after-reads pin replicas stripe; do
+    refused "Operation not supported" "not followed; there is user.memefs.place" $hint 1 d
+done
+is_placed "" d
+expect_fail 1 setfattr -x $PLACE d
+place d node:2
+is_placed node:node-2 d "$MNT1/d"
+equal $PLACE "$(getfattr -d d | sed -n 's/=.*//p')" "attributes"
+equal "$(stat -c '%t %T' "$MNT1/d")" "0 0" "device of a directory"
+
+say "what is handed on"
+mkdir -p d/in/side
+is_placed node:node-2 d/in "$MNT1/d/in/side"
+place "$MNT1/d/in" spread
+mkdir "$MNT0/d/in/after"
+is_placed spread d/in d/in/after
+is_placed node:node-2 d/in/side
+setfattr -x $PLACE d/in
+mkdir "$MNT1/d/in/none"
+is_placed "" d/in d/in/none
+ln -s nowhere d/link
+mkfifo d/fifo
+touch d/in/plain
+mv d/in/plain d/moved # stays what it was
+is_placed "" d/moved
+
+say "where files are"
+mkdir here
+place here local
+for mount in 0 1; do
+    mkdir "here/$mount"
+    files "$T/mnt$mount/here/$mount"
+    equal $mount "$(nodes_of here/$mount/f*[1-9]*)" "nodes of local files"
+done
+files d
+equal 2 "$(nodes_of d/f*[1-9]*)" "nodes of files at node-2"
+is_placed node:node-2 d/f0 "$MNT1/d/f5000000"
+memefs layout d/f5000000 | grep -q '^   hints place=node:node-2$' || fail "$(memefs layout d/f5000000)"
+memefs layout d/f5000000 | grep -q '^node 2    5000000 bytes in 5 stripes$' || fail "$(memefs layout d/f5000000)"
+memefs layout --json d/f5000000 | jq -e '.hints == {place: "node:node-2"} and (.stripes | length) == 5 and
+    .nodes == [{node: 2, stripes: 5, bytes: 5000000}] and ([.stripes[].partition] | unique) == [.home]' >/dev/null ||
+    fail "$(memefs layout --json d/f5000000)"
+memefs layout --json d | jq -e '.hints.place == "node:node-2" and .nodes == []' >/dev/null || fail "$(memefs layout --json d)"
+mkdir d/in/far
+place d/in/far spread
+files d/in/far
+memefs layout --json d/in/far/f5000000 | jq -e '(.nodes | length) > 1 and ([.nodes[].bytes] | add) == .size' >/dev/null ||
+    fail "$(memefs layout --json d/in/far/f5000000)"
+refused "Operation not supported" "stays where it was made" place spread d/f100
+place d/f100 node:2
+cp -a d/f100 d/f5000000 d/in/none
+equal "" "$(cd d && cmp f5000000 in/none/f5000000)" "a copy"
+
+say "they are files like others"
+echo more >>d/f5000000
+echo more >>"$MNT1/d/f5000000"
+truncate -s 2000000 "$MNT1/d/f3000000"
+truncate -s 4000000 d/f3000000
+ln d/f4096 d/linked
+mv d/f200000 d/in/far/renamed
+ln -f d/f100 d/in/far/f100
+rm "$MNT1/d/f1"
+equal 2 "$(nodes_of d/f5000000 d/f3000000 d/in/far/renamed)" "nodes of what was changed"
+python3 - "$MNT0/d" "$MNT1/d" <<'END' || fail "made by two mounts"
+import os, sys, threading
+one, other = sys.argv[1:]
+for n in range(40):  # O_EXCL: one wins; without it both have the same file
+    won, inos = [], []
+    def make(top):
+        try:
+            os.close(os.open(f"{top}/excl{n}", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+            won.append(top)
+        except FileExistsError:
+            pass
+        fd = os.open(f"{top}/both{n}", os.O_CREAT | os.O_RDWR | os.O_APPEND)
+        os.write(fd, top[-3:].encode())
+        inos.append(os.fstat(fd).st_ino)
+        os.close(fd)
+    threads = [threading.Thread(target=make, args=(top,)) for top in (one, other)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert len(won) == 1 and len(set(inos)) == 1, (n, won, inos)
+    assert os.stat(f"{one}/both{n}").st_size == 6 and os.stat(f"{other}/both{n}").st_nlink == 1
+fd = os.open(one, os.O_TMPFILE | os.O_RDWR, 0o600)
+os.write(fd, b"x" * 3000000)
+os.link(f"/proc/self/fd/{fd}", f"{one}/tmp", src_dir_fd=fd)
+END
+equal 2 "$(nodes_of d/both* d/tmp)" "nodes of raced files"
+(cd "$MNT0" && find . -type f -print0 | sort -z | xargs -0 sha256sum) >"$T/sums"
+fsck_silent
+
+say "nodes come and go"
+cm_ scale +1 >/dev/null || fail "cm scale"
+cm_ drain node-2 >/dev/null || fail "cm drain"
+(cd "$MNT1" && sha256sum --quiet -c "$T/sums") || fail "files have changed"
+equal 1 "$(nodes_of d/f5000000 | wc -w)" "nodes of a file"
+is_placed node:node-2 "$MNT1/d"
+head -c 5000000 /dev/urandom >d/late # where there is no such node, as without a hint
+[ "$(nodes_of d/late | wc -w)" -gt 1 ] || fail "$(memefs layout d/late)"
+refused "Invalid argument" "one of node-0, node-1, node-3, node-4" place node:2 d
+rm -r d here
+equal "" "$(ls -A "$MNT1")" "what is left"
+fsck_silent
+grep -q ' 0 stripes: clean$' "$T/fsck.out" || fail "stripes are left: $(cat "$T/fsck.out")"
+cd /
+deployment_stop

@@ -1,0 +1,305 @@
+/* Hints: their texts, what directories hand on, and where files are made because of them: two
+ * clients of one store, without a mount. ctest: threaded timeout=60 */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <cmocka.h>
+
+#include "cluster/table.h"
+#include "meta/meta.h"
+#include "vfs/names/hint_text.h"
+#include "vfs_test.h"
+
+#define PLACE  MFS_XATTR_PLACE
+#define NPARTS 3 /* of the fixture; here partition p is at node p */
+
+static int parse(const char *text, uint32_t *hints)
+{
+    return mfs_hint_parse_place(text, strlen(text), hints);
+}
+
+static void texts(void **state)
+{
+    static const char *const wrong[] = {"",        "Local",     "local ",        "node",
+                                        "node:",   "node:x",    "node:-1",       "node:node-",
+                                        "node: 1", "spread\n",  "node:16777216", "node:node-1x",
+                                        "node:1 ", "nodes:one", "local,spread",  "node:0x1"};
+    static const char *const right[] = {"local", "spread", "node:node-0", "node:node-16777215"};
+    char text[MFS_HINT_TEXT_MAX], longer[200];
+    uint32_t hints;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
+        assert_int_equal(parse(right[i], &hints), 0);
+        mfs_hint_place_text(hints, text);
+        assert_string_equal(text, right[i]);
+    }
+    assert_int_equal(parse("node:7", &hints), 0);
+    mfs_hint_place_text(hints | MFS_HINT_TOGETHER, text);
+    assert_string_equal(text, "node:node-7");
+    mfs_hint_place_text(0, text);
+    assert_string_equal(text, "");
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_equal(parse(wrong[i], &hints), -EINVAL);
+    memset(longer, 'a', sizeof longer);
+    assert_int_equal(mfs_hint_parse_place(longer, sizeof longer, &hints), -EINVAL);
+    assert_int_equal(mfs_hint_parse_place("local", 6, &hints), -EINVAL); /* with its NUL */
+}
+
+static void names(void **state)
+{
+    (void)state;
+    assert_int_equal(mfs_hint_of("user.place"), MFS_HINT_IS_NONE);
+    assert_int_equal(mfs_hint_of("user.memefs"), MFS_HINT_IS_NONE);
+    assert_int_equal(mfs_hint_of(PLACE), MFS_HINT_IS_PLACE);
+    assert_int_equal(mfs_hint_of("user.memefs.ttl"), MFS_HINT_IS_REFUSED);
+    assert_int_equal(mfs_hint_of("user.memefs.places"), MFS_HINT_IS_UNKNOWN);
+    assert_int_equal(mfs_hint_of("user.memefs."), MFS_HINT_IS_UNKNOWN);
+}
+
+static void apart(struct client *c)
+{
+    struct mfs_table *t = redis_fixture_table(vfs_redis);
+
+    assert_non_null(t);
+    for (uint32_t p = 0; p < t->nparts; p++)
+        t->part[p].node = p;
+    t->epoch++;
+    assert_int_equal(mfs_store_set_table(c->store, t), 0);
+}
+
+static int setup_apart(void **state)
+{
+    int rc = setup(state);
+
+    apart(&a);
+    apart(&b);
+    return rc;
+}
+
+static uint64_t new_dir(uint64_t parent, const char *name)
+{
+    struct mfs_attr attr;
+
+    assert_int_equal(mfs_vfs_mknod(a.vfs, parent, name, S_IFDIR | 0755, 0, &root, &attr), 0);
+    return attr.ino;
+}
+
+static int set(struct client *c, uint64_t ino, const char *value, int flags)
+{
+    return mfs_vfs_setxattr(c->vfs, ino, PLACE, value, strlen(value), flags, &root);
+}
+
+static void has_place(struct client *c, uint64_t ino, const char *value)
+{
+    char text[64] = "";
+    ssize_t n = mfs_vfs_getxattr(c->vfs, ino, PLACE, text, sizeof text);
+
+    if (value == NULL) {
+        assert_int_equal(n, -ENODATA);
+        return;
+    }
+    assert_int_equal(n, strlen(value));
+    assert_memory_equal(text, value, strlen(value));
+    assert_int_equal(mfs_vfs_getxattr(c->vfs, ino, PLACE, NULL, 0), n);
+    assert_int_equal(mfs_vfs_getxattr(c->vfs, ino, PLACE, text, (size_t)n - 1), -ERANGE);
+}
+
+static void of_directories(void **state)
+{
+    uint64_t dir = new_dir(MFS_ROOT_INO, "d"), sub;
+    char list[64];
+
+    (void)state;
+    has_place(&a, dir, NULL);
+    assert_int_equal(mfs_vfs_listxattr(a.vfs, dir, false, list, sizeof list), 0);
+    assert_int_equal(set(&a, dir, "nowhere", 0), -EINVAL);
+    assert_int_equal(set(&a, dir, "node:3", 0), -EINVAL); /* there is none */
+    assert_int_equal(set(&a, dir, "local", XATTR_REPLACE), -ENODATA);
+    assert_int_equal(mfs_vfs_removexattr(a.vfs, dir, PLACE, NULL), -ENODATA);
+    has_place(&b, dir, NULL);
+
+    assert_int_equal(set(&a, dir, "node:2", XATTR_CREATE), 0);
+    has_place(&b, dir, "node:node-2");
+    assert_int_equal(set(&b, dir, "local", XATTR_CREATE), -EEXIST);
+    assert_int_equal(set(&b, dir, "spread", XATTR_REPLACE), 0);
+    has_place(&a, dir, "spread");
+    assert_int_equal(mfs_vfs_listxattr(b.vfs, dir, false, list, sizeof list), sizeof PLACE);
+    assert_string_equal(list, PLACE);
+    assert_int_equal(mfs_vfs_listxattr(b.vfs, dir, true, list, sizeof PLACE - 1), -ERANGE);
+    assert_int_equal(mfs_vfs_setxattr(a.vfs, dir, "user.x", "1", 1, 0, &root), 0);
+    assert_int_equal(mfs_vfs_listxattr(b.vfs, dir, false, NULL, 0), sizeof PLACE + 7);
+
+    sub = new_dir(dir, "sub");
+    has_place(&b, sub, "spread");
+    assert_int_equal(mfs_vfs_removexattr(b.vfs, dir, PLACE, NULL), 0);
+    has_place(&a, dir, NULL);
+    has_place(&a, sub, "spread");
+    assert_int_equal(mfs_vfs_listxattr(a.vfs, dir, false, list, sizeof list), 7);
+    has_place(&a, new_dir(dir, "next"), NULL);
+
+    assert_int_equal(mfs_vfs_setxattr(a.vfs, dir, "user.memefs.ttl", "5", 1, 0, &root),
+                     -EOPNOTSUPP);
+    assert_int_equal(mfs_vfs_setxattr(a.vfs, dir, "user.memefs.x", "5", 1, 0, &root), -EINVAL);
+}
+
+/* All of it is in one partition, and what is there is what was written. */
+static void expect_together(struct client *reader, const struct mfs_attr *attr, uint32_t part)
+{
+    struct mfs_file *f;
+    bool keep;
+
+    assert_int_equal(mfs_placement_home(attr->ino), part);
+    for (uint32_t n = 0; n < 10; n++)
+        assert_int_equal(mfs_placement_stripe(attr->ino, n, NPARTS), part);
+    assert_int_equal(mfs_vfs_open(reader->vfs, attr->ino, O_RDONLY, &f, &keep), 0);
+    vfs_expect_all(f, 0, 5 * STRIPE, 'x', "the other client");
+    mfs_vfs_release(f);
+}
+
+static void write_some(struct mfs_file *f)
+{
+    char *buf = malloc(5 * STRIPE);
+
+    assert_non_null(buf);
+    memset(buf, 'x', 5 * STRIPE);
+    assert_int_equal(mfs_vfs_write(f, buf, 5 * STRIPE, 0, 0, 0), 5 * STRIPE);
+    free(buf);
+    assert_int_equal(mfs_vfs_flush(f, 0), 0);
+    mfs_vfs_release(f);
+}
+
+/* Names are in all partitions, files in that of the node. */
+static void of_files(void **state)
+{
+    uint64_t dir = new_dir(MFS_ROOT_INO, "d");
+    struct mfs_attr attr, seen;
+    struct mfs_file *f;
+    bool keep;
+
+    (void)state;
+    assert_int_equal(set(&a, dir, "node:node-1", 0), 0);
+    for (int i = 0; i < 12; i++) {
+        char name[16];
+
+        snprintf(name, sizeof name, "f%d", i);
+        assert_int_equal(mfs_vfs_create_open(a.vfs, dir, name, 0640, O_RDWR | (i & 1 ? O_EXCL : 0),
+                                             &root, &attr, &f, &keep),
+                         0);
+        write_some(f);
+        expect_together(&b, &attr, 1);
+        has_place(&b, attr.ino, "node:node-1");
+        assert_int_equal(mfs_vfs_lookup(b.vfs, dir, name, &seen), 0);
+        assert_int_equal(seen.ino, attr.ino);
+        assert_int_equal(seen.nlink, 1);
+        assert_int_equal(seen.mode, S_IFREG | 0640);
+        assert_int_equal(
+            mfs_vfs_create_open(b.vfs, dir, name, 0640, O_RDWR | O_EXCL, &root, &seen, &f, &keep),
+            -EEXIST);
+        assert_int_equal(
+            mfs_vfs_create_open(b.vfs, dir, name, 0640, O_RDWR, &root, &seen, &f, &keep), 0);
+        assert_int_equal(seen.ino, attr.ino);
+        mfs_vfs_release(f);
+        assert_int_equal(mfs_vfs_unlink(b.vfs, dir, name), 0);
+        assert_true(gone_in_time(&a, attr.ino));
+    }
+    assert_int_equal(mfs_vfs_mknod(b.vfs, dir, "n", S_IFREG | 0600, 0, &root, &attr), 0);
+    assert_int_equal(mfs_placement_home(attr.ino), 1);
+    assert_int_equal(attr.nlink, 1);
+    assert_int_equal(mfs_vfs_mknod(b.vfs, dir, "n", S_IFREG | 0600, 0, &root, &seen), -EEXIST);
+    assert_int_equal(set(&b, attr.ino, "node:1", 0), 0); /* as it is */
+    assert_int_equal(set(&b, attr.ino, "spread", 0), -EOPNOTSUPP);
+    assert_int_equal(mfs_vfs_removexattr(b.vfs, attr.ino, PLACE, NULL), -EOPNOTSUPP);
+    assert_int_equal(mfs_vfs_tmpfile(a.vfs, dir, 0600, O_RDWR, &root, &attr, &f, &keep), 0);
+    write_some(f);
+    assert_int_equal(mfs_placement_home(attr.ino), 1);
+
+    /* what stays of a name is neither here nor there */
+    assert_int_equal(mfs_vfs_mknod(b.vfs, dir, "p", S_IFIFO | 0600, 0, &root, &attr), 0);
+    assert_int_equal(attr.rdev, 0);
+    assert_int_equal(mfs_vfs_mknod(b.vfs, dir, "c", S_IFCHR | 0600, 0x103, &root, &attr), 0);
+    assert_int_equal(attr.rdev, 0x103);
+}
+
+static int no_memory(void *arg, uint32_t part, const struct mfs_arg *argv, uint32_t argc)
+{
+    (void)part;
+    (void)argc;
+    if (argv[0].len != strlen("mfs_tmpfile") || memcmp(argv[0].p, "mfs_tmpfile", argv[0].len) != 0)
+        return 0;
+    ++*(unsigned *)arg;
+    return -ENOSPC;
+}
+
+/* The file is made as without a hint where the node has no memory. */
+static void full_nodes(void **state)
+{
+    uint64_t dir = new_dir(MFS_ROOT_INO, "d");
+    unsigned refused = 0, elsewhere = 0;
+    struct mfs_attr attr;
+
+    (void)state;
+    assert_int_equal(set(&a, dir, "node:1", 0), 0);
+    mfs_store_set_fault(a.store, no_memory, &refused);
+    for (int i = 0; i < 8; i++) {
+        char name[8];
+        uint32_t part;
+
+        snprintf(name, sizeof name, "f%d", i);
+        part = mfs_placement_entry(dir, name, strlen(name), NPARTS);
+        assert_int_equal(mfs_vfs_mknod(a.vfs, dir, name, S_IFREG | 0600, 0, &root, &attr), 0);
+        assert_int_equal(mfs_placement_home(attr.ino), part);
+        assert_int_equal(!!(attr.ino & MFS_INO_TOGETHER), part == 1);
+        assert_int_equal(attr.nlink, 1);
+        elsewhere += part != 1;
+    }
+    mfs_store_set_fault(a.store, NULL, NULL);
+    assert_true(elsewhere > 0);
+    assert_int_equal(refused, elsewhere);
+}
+
+/* A node that has no partition any more, and a client that is at none. */
+static void nodes_that_are_gone(void **state)
+{
+    uint64_t dir = new_dir(MFS_ROOT_INO, "d");
+    struct mfs_table *t = redis_fixture_table(vfs_redis);
+    struct mfs_attr attr;
+
+    (void)state;
+    assert_int_equal(set(&a, dir, "node:2", 0), 0);
+    assert_non_null(t);
+    for (uint32_t p = 0; p < t->nparts; p++)
+        t->part[p].node = p % 2;
+    t->epoch += 2;
+    assert_int_equal(mfs_store_set_table(a.store, t), 0);
+    assert_int_equal(mfs_vfs_mknod(a.vfs, dir, "f", S_IFREG | 0600, 0, &root, &attr), 0);
+    assert_int_equal(mfs_placement_home(attr.ino), mfs_placement_entry(dir, "f", 1, NPARTS));
+    assert_false(attr.ino & MFS_INO_TOGETHER);
+    has_place(&b, attr.ino, "node:node-2");
+    assert_int_equal(set(&a, dir, "node:2", 0), -EINVAL);
+    has_place(&b, dir, "node:node-2");
+    assert_int_equal(set(&a, dir, "local", 0), 0);
+    assert_int_equal(mfs_vfs_mknod(a.vfs, dir, "g", S_IFREG | 0600, 0, &root, &attr), 0);
+    assert_int_equal(!!(attr.ino & MFS_INO_TOGETHER), mfs_store_node(a.store) != MFS_NO_NODE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(texts),
+        cmocka_unit_test(names),
+        cmocka_unit_test_setup_teardown(of_directories, setup_apart, teardown),
+        cmocka_unit_test_setup_teardown(of_files, setup_apart, teardown),
+        cmocka_unit_test_setup_teardown(full_nodes, setup_apart, teardown),
+        cmocka_unit_test_setup_teardown(nodes_that_are_gone, setup_apart, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, setup_all, vfs_redis_stop);
+}
