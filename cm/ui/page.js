@@ -34,7 +34,7 @@ function bytes(v) {
   let i = 0;
   if (!known(v)) return "–";
   while (v >= 1024 && i < units.length - 1) { v /= 1024; i++; }
-  return `${i && v < 100 ? v.toFixed(1) : Math.round(v)} ${units[i]}`;
+  return `${i ? v.toFixed(v < 10 ? 2 : v < 100 ? 1 : 0) : Math.round(v)} ${units[i]}`;
 }
 
 const rate = (v) => known(v) ? `${bytes(v)}/s` : "–";
