@@ -1,5 +1,275 @@
-/* MemEFS, for programs that use a mounted deployment: how to recognise one, and how to ask where
- * the pieces of a file are, e.g. to run a task on the node that holds its input.
+/* MemEFS, for programs: the client of a deployment as a library (libmemefs, link with
+ * `pkg-config --cflags --libs memefs`), without a mount; and, at the end, what a program that uses
+ * a mount may want to know of it. docs/how-to/use-from-a-program.md and libmemefs(3) introduce it.
+ *
+ * Consistency. A connection is one more client beside the mounts, and promises what a mount does:
+ * when memefs_close or memefs_fsync has returned, every later open, stat or read by any client sees
+ * all of it; names, attributes and locks are seen at once. A write that is
+ * neither synced nor closed may be in this process only.
+ *
+ * Errors. Calls return 0, a count or an offset, or a negative errno, as Linux would give it for the
+ * system call of that name; errno itself is not touched. memefs_error() has the last one in words.
+ * Beyond those of the system calls there are, from any call: -EBADF (a connection of the process
+ * that this one was forked from), -EIO, -ETIMEDOUT (a partition does not answer), -ENOMEM; and
+ * -EINVAL where an argument is NULL that may not be.
+ *
+ * Threads. Any thread may make any call at any time, also on one file; but nothing may be under way
+ * on what is destroyed (disconnect, close, closedir). Calls block for round trips,
+ * bounded by io_timeout (locks that wait: by their own limit). No call is a cancellation point nor
+ * async-signal-safe; the library installs no signal handler, its threads block all signals, SIGPIPE
+ * is never raised. A call goes on when a signal comes.
+ *
+ * fork(2). The child may not use connections of its parent: each call says -EBADF there, and
+ * memefs_disconnect, memefs_close and the like only free nothing. It may make its own.
+ *
+ * Ownership. Strings and buffers belong to the caller and are not used after the call. What a call
+ * allocates for the caller says so, and is freed by memefs_free. Pointers that a call fills in are
+ * set to NULL when it fails.
+ *
+ * Paths begin at the root of the file system, with or without a "/" before them ("/a" is at
+ * MOUNT/a), also those in symbolic links. Rights are checked as a mount's kernel does, by mode and
+ * ACL, for the ids of the connection. A program that can read the deployment's secret can take any
+ * ids: the check keeps honest programs from mistakes, the secret's mode is what keeps others out.
+ *
+ * Units: bytes; times of struct timespec as usual; _ms are milliseconds.
+ *
+ * The ABI only grows: structs that may grow begin with their own size, set by their _INIT. */
+#ifndef MEMEFS_MEMEFS_H
+#define MEMEFS_MEMEFS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <time.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+/* --- connections --------------------------------------------------------------------------- */
+
+struct memefs;      /* a connection to a deployment */
+struct memefs_file; /* an open file or directory, with a position */
+struct memefs_dir;  /* a listing of a directory */
+
+/* On whose behalf. */
+struct memefs_ids {
+    uint32_t uid, gid;
+    const uint32_t *groups; /* further ones */
+    size_t ngroups;
+};
+
+#define MEMEFS_UMASK_OF_PROCESS UINT32_MAX
+
+struct memefs_options {
+    size_t size;            /* of this struct: MEMEFS_OPTIONS_INIT */
+    const char *deployment; /* its name; NULL: "memefs" */
+    const char *state_dir;  /* where it keeps its state on this machine; NULL: its default place */
+    const char *lm;         /* the socket of a Local Manager; NULL: that of the first node here */
+    const char *cm;         /* "HOST:PORT" of the Central Manager, instead of an lm */
+    const char *secret;     /* path of the file with the secret; NULL: that in the state directory.
+                             * With cm and secret no state directory is needed */
+    const char *label;      /* what cm clients calls it; NULL: the program's name */
+    const struct memefs_ids *ids; /* NULL: the process' effective ones, as they are now */
+    uint32_t umask;               /* MEMEFS_UMASK_OF_PROCESS: as it is now */
+    uint32_t flags;               /* MEMEFS_NO_ATIME … */
+    uint32_t threads;             /* that send, and as many that fetch; 0: 4 */
+    uint32_t connect_ms;          /* most that connect waits for the deployment; 0: 10,000 */
+    uint32_t io_ms;               /* most that a partition may take to answer; 0: 30,000 */
+    uint32_t full_ms;      /* a writer waits so long for memory while nodes may come; 0: not */
+    uint64_t write_window; /* bytes written that may wait to be sent; 0: 64 MiB */
+    uint64_t read_window;  /* bytes read ahead; 0: 64 MiB */
+    uint64_t contents;     /* bytes of small files that are kept; 0: 32 MiB */
+    uint32_t files, names; /* that are kept with their attributes; 0: 65,536 and 262,144 */
+};
+#define MEMEFS_OPTIONS_INIT                                                                        \
+    {                                                                                              \
+        .size = sizeof(struct memefs_options), .umask = MEMEFS_UMASK_OF_PROCESS                    \
+    }
+#define MEMEFS_NO_ATIME 1U /* reads leave access times as they are */
+
+/* Blocks until the deployment has told where its partitions are. options: NULL: all defaults.
+ * -ECONNREFUSED, -ENOENT, -EACCES, -ETIMEDOUT …, which memefs_error() explains. */
+int memefs_connect(const struct memefs_options *options, struct memefs **fs);
+
+/* What is written goes out; files and directories that are still open are closed and may not
+ * be used any more; locks are given back. 0, or the first error of what could not be written; the
+ * connection is gone in any case. NULL is fine. */
+int memefs_disconnect(struct memefs *fs);
+
+/* The calling thread's last error of this library, "open: /a/b: Permission denied"; "" if there was
+ * none. Good until the thread's next call of the library. */
+const char *memefs_error(void);
+
+/* Frees what a call has allocated for its caller; NULL is fine. */
+void memefs_free(void *p);
+
+const char *memefs_version(void); /* of the library that runs: "0.1.0" */
+
+/* Where lines about what is going on go, of all connections of the process: level "error", "warn",
+ * "info" or "debug" (NULL: none are written, as in the beginning), path of a file to append to,
+ * NULL: stderr. Lines are as in the clients' logs. */
+int memefs_log(const char *level, const char *path);
+
+/* --- names ---------------------------------------------------------------------------------
+ * The …at calls take a directory that is open (by memefs_open with O_DIRECTORY), where relative
+ * paths begin; NULL: at the root. at_flags: AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH (an empty path is
+ * the open file itself) and what the system call of that name knows. */
+int memefs_stat(struct memefs *fs, const char *path, struct stat *st);
+int memefs_lstat(struct memefs *fs, const char *path, struct stat *st);
+int memefs_fstatat(struct memefs *fs, struct memefs_file *at, const char *path, struct stat *st,
+                   int at_flags);
+int memefs_access(struct memefs *fs, const char *path, int mode); /* for the connection's ids */
+int memefs_faccessat(struct memefs *fs, struct memefs_file *at, const char *path, int mode,
+                     int at_flags);
+int memefs_chmod(struct memefs *fs, const char *path, mode_t mode);
+int memefs_fchmodat(struct memefs *fs, struct memefs_file *at, const char *path, mode_t mode,
+                    int at_flags);
+int memefs_chown(struct memefs *fs, const char *path, uid_t uid, gid_t gid); /* −1: as it is */
+int memefs_lchown(struct memefs *fs, const char *path, uid_t uid, gid_t gid);
+int memefs_fchownat(struct memefs *fs, struct memefs_file *at, const char *path, uid_t uid,
+                    gid_t gid, int at_flags);
+/* times[0]: access, [1]: modification; UTIME_NOW, UTIME_OMIT; NULL: both now. */
+int memefs_utimens(struct memefs *fs, const char *path, const struct timespec times[2]);
+int memefs_utimensat(struct memefs *fs, struct memefs_file *at, const char *path,
+                     const struct timespec times[2], int at_flags);
+int memefs_truncate(struct memefs *fs, const char *path, off_t size);
+
+int memefs_mkdir(struct memefs *fs, const char *path, mode_t mode);
+int memefs_mkdirat(struct memefs *fs, struct memefs_file *at, const char *path, mode_t mode);
+int memefs_makedirs(struct memefs *fs, const char *path, mode_t mode); /* with its parents; 0 also
+                                                                        * when it is there */
+int memefs_mknod(struct memefs *fs, const char *path, mode_t mode, dev_t dev);
+int memefs_mknodat(struct memefs *fs, struct memefs_file *at, const char *path, mode_t mode,
+                   dev_t dev);
+int memefs_symlink(struct memefs *fs, const char *target, const char *path);
+int memefs_symlinkat(struct memefs *fs, const char *target, struct memefs_file *at,
+                     const char *path);
+int memefs_link(struct memefs *fs, const char *from, const char *to); /* symlinks: not followed */
+int memefs_linkat(struct memefs *fs, struct memefs_file *from_at, const char *from,
+                  struct memefs_file *to_at, const char *to, int at_flags); /* AT_SYMLINK_FOLLOW,
+                                                                             * AT_EMPTY_PATH */
+int memefs_unlink(struct memefs *fs, const char *path);
+int memefs_rmdir(struct memefs *fs, const char *path);
+int memefs_unlinkat(struct memefs *fs, struct memefs_file *at, const char *path,
+                    int at_flags); /* AT_REMOVEDIR */
+/* flags: RENAME_NOREPLACE, RENAME_EXCHANGE, RENAME_WHITEOUT of renameat2(2). */
+int memefs_rename(struct memefs *fs, const char *from, const char *to, unsigned flags);
+int memefs_renameat(struct memefs *fs, struct memefs_file *from_at, const char *from,
+                    struct memefs_file *to_at, const char *to, unsigned flags);
+
+/* The target's length, of which at most size bytes are put in buf, without a NUL (all of it is, if
+ * the result is not more than size). */
+ssize_t memefs_readlink(struct memefs *fs, const char *path, char *buf, size_t size);
+ssize_t memefs_readlinkat(struct memefs *fs, struct memefs_file *at, const char *path, char *buf,
+                          size_t size);
+
+int memefs_statfs(struct memefs *fs, struct statvfs *st); /* at most 1 s old */
+
+/* Extended attributes and ACLs: user.*, trusted.* and security.* (for uid 0),
+ * system.posix_acl_access and _default (in Linux' format), and MEMEFS_XATTR_LAYOUT below. The
+ * length of the value (of the names, each with its NUL); size 0: only that; -ERANGE, -ENODATA. */
+ssize_t memefs_getxattr(struct memefs *fs, const char *path, const char *name, void *value,
+                        size_t size);
+ssize_t memefs_getxattrat(struct memefs *fs, struct memefs_file *at, const char *path,
+                          const char *name, void *value, size_t size, int at_flags);
+int memefs_setxattr(struct memefs *fs, const char *path, const char *name, const void *value,
+                    size_t size, int flags); /* XATTR_CREATE, XATTR_REPLACE */
+int memefs_setxattrat(struct memefs *fs, struct memefs_file *at, const char *path, const char *name,
+                      const void *value, size_t size, int flags, int at_flags);
+ssize_t memefs_listxattr(struct memefs *fs, const char *path, char *names, size_t size);
+ssize_t memefs_listxattrat(struct memefs *fs, struct memefs_file *at, const char *path, char *names,
+                           size_t size, int at_flags);
+int memefs_removexattr(struct memefs *fs, const char *path, const char *name);
+int memefs_removexattrat(struct memefs *fs, struct memefs_file *at, const char *path,
+                         const char *name, int at_flags);
+
+/* --- directories --------------------------------------------------------------------------- */
+
+/* An entry; lives until the next call for this listing. */
+struct memefs_dirent {
+    size_t size;      /* of what follows that is filled in: the library's sizeof */
+    const char *name; /* with its NUL */
+    uint64_t ino;
+    uint32_t type;   /* S_IFMT bits of st_mode */
+    int32_t stat_rc; /* 0: st is filled in; else why not (-ENOENT: it is gone by now) */
+    struct stat st;  /* with MEMEFS_DIR_STAT only; not followed when a symbolic link */
+    int64_t cookie;  /* for memefs_seekdir: the entry behind this one is next */
+};
+#define MEMEFS_DIR_STAT 1U /* attributes, too: a few round trips for all entries together */
+
+/* Takes a listing: names that are there all the time are in it exactly once; with "." and "..". */
+int memefs_opendir(struct memefs *fs, const char *path, unsigned flags, struct memefs_dir **dir);
+int memefs_opendirat(struct memefs *fs, struct memefs_file *at, const char *path, unsigned flags,
+                     int at_flags, struct memefs_dir **dir);
+/* 1: there is one more, *entry points to it; 0: the end. One thread at a time. */
+int memefs_readdir(struct memefs_dir *dir, const struct memefs_dirent **entry);
+int memefs_seekdir(struct memefs_dir *dir, int64_t cookie); /* 0: a new listing, from its begin */
+int memefs_closedir(struct memefs_dir *dir);                /* NULL is fine */
+
+/* --- open files ---------------------------------------------------------------------------- */
+
+/* flags and mode as open(2): O_RDONLY …, O_CREAT, O_EXCL, O_TRUNC, O_APPEND, O_DIRECTORY,
+ * O_NOFOLLOW, O_TMPFILE, O_SYNC, O_DSYNC, O_NOATIME, O_PATH; others are ignored. Fifos, sockets and
+ * devices can be opened with O_PATH only, else -EOPNOTSUPP. */
+int memefs_open(struct memefs *fs, const char *path, int flags, mode_t mode,
+                struct memefs_file **file);
+int memefs_openat(struct memefs *fs, struct memefs_file *at, const char *path, int flags,
+                  mode_t mode, struct memefs_file **file);
+
+/* Stores what was written; 0, or the first error since the last fsync of this file. The file is
+ * closed and its locks are given back in any case. NULL is fine. */
+int memefs_close(struct memefs_file *file);
+
+/* As the system calls: fewer bytes only at the end of the file (read), or if the rest failed, which
+ * the next call tells. Those without p use and move the file's position, one call at a time. */
+ssize_t memefs_read(struct memefs_file *file, void *buf, size_t len);
+ssize_t memefs_readv(struct memefs_file *file, const struct iovec *iov, int n);
+ssize_t memefs_pread(struct memefs_file *file, void *buf, size_t len, off_t off);
+ssize_t memefs_preadv(struct memefs_file *file, const struct iovec *iov, int n, off_t off);
+ssize_t memefs_write(struct memefs_file *file, const void *buf, size_t len);
+ssize_t memefs_writev(struct memefs_file *file, const struct iovec *iov, int n);
+ssize_t memefs_pwrite(struct memefs_file *file, const void *buf, size_t len, off_t off);
+ssize_t memefs_pwritev(struct memefs_file *file, const struct iovec *iov, int n, off_t off);
+/* SEEK_SET, SEEK_CUR, SEEK_END, SEEK_DATA, SEEK_HOLE; the new position. */
+int64_t memefs_lseek(struct memefs_file *file, off_t off, int whence);
+
+int memefs_fsync(struct memefs_file *file);     /* other clients see it then */
+int memefs_fdatasync(struct memefs_file *file); /* the same */
+int memefs_fstat(struct memefs_file *file, struct stat *st);
+int memefs_ftruncate(struct memefs_file *file, off_t size);
+int memefs_fallocate(struct memefs_file *file, int mode, off_t off, off_t len);
+/* *off_in, *off_out: where to begin, moved by what was copied; NULL: the file's position. */
+ssize_t memefs_copy_file_range(struct memefs_file *in, off_t *off_in, struct memefs_file *out,
+                               off_t *off_out, size_t len, unsigned flags);
+
+/* Locks, across all clients. Each open file is an owner (as of F_OFD_SETLK); they end with
+ * memefs_close, memefs_disconnect, or, if the process dies, some 20 s later at the latest.
+ * wait_ms: -EAGAIN when it is not to be had by then; 0: at once; −1: for ever (-EDEADLK: it would
+ * be). */
+int memefs_flock(struct memefs_file *file, int operation, int wait_ms); /* LOCK_SH, _EX, _UN */
+struct memefs_lock {
+    int type;           /* F_RDLCK, F_WRLCK, F_UNLCK */
+    int64_t start, len; /* from the beginning of the file; len 0: to the end, wherever that is */
+    int64_t pid;        /* getlk: of the holder, where it said so; 0: unknown. lock: ignored */
+};
+int memefs_lock(struct memefs_file *file, const struct memefs_lock *lock, int wait_ms);
+int memefs_getlk(struct memefs_file *file, struct memefs_lock *lock); /* who is in the way; type
+                                                                       * F_UNLCK: nobody */
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+
+/* --- mounts --------------------------------------------------------------------------------- */
+
+/* How a program that uses a mount recognises it, and asks where the pieces of a file are, e.g. to
+ * run a task on the node that holds its input.
  *
  * A mount shows as file system type "fuse.memefs" in /proc/self/mountinfo, its source is the
  * deployment's name.
@@ -24,9 +294,6 @@
  * `memefs layout FILE --json` does all of it.
  *
  * Lines may be added behind these; the first one changes when they change. */
-#ifndef MEMEFS_MEMEFS_H
-#define MEMEFS_MEMEFS_H
-
 #define MEMEFS_FSTYPE       "fuse.memefs"
 #define MEMEFS_XATTR_LAYOUT "system.memefs.layout"
 #define MEMEFS_LAYOUT_CHUNK 512U   /* partitions per attribute */

@@ -198,6 +198,8 @@ static void end_the_rest(struct mfs_agent *a, void (*done)(struct mfs_agent *a))
         for (size_t i = 0; i < n; i++) {
             if (!list[i].proc.pid)
                 continue; /* its process can't be reached from here, nor its mount */
+            if (list[i].mount[0] && list[i].mount[0] != '/')
+                continue; /* a program without a mount: its calls fail, and it goes on */
             u[j->n].client = list[i].proc;
             memcpy(u[j->n++].path, list[i].mount, sizeof u->path);
         }

@@ -36,11 +36,11 @@ struct ack {
     bool change;        /* it was not sent whole */
 };
 
-static struct mfs_client_entry *find(const struct mfs_clients *c, pid_t pid)
+static struct mfs_client_entry *find(const struct mfs_clients *c, pid_t pid, uint32_t instance)
 {
     struct mfs_client_entry *e = c->entries;
 
-    while (e && e->info.proc.pid != pid)
+    while (e && (e->info.proc.pid != pid || e->info.instance != instance))
         e = e->next;
     return e;
 }
@@ -132,7 +132,7 @@ static struct mfs_client_entry *add(struct mfs_clients *c, const struct mfs_clie
 
 int mfs_clients_expect(struct mfs_clients *c, const struct mfs_client *client)
 {
-    struct mfs_client_entry *e = find(c, client->proc.pid);
+    struct mfs_client_entry *e = find(c, client->proc.pid, client->instance);
 
     if (e)
         return 0;
@@ -269,11 +269,12 @@ int mfs_clients_push(struct mfs_clients *c, const struct mfs_table *table,
 /* ---- connections ----------------------------------------------------------------------------- */
 
 /* By the kernel's word, as its own pid may be that of a stranger here. */
-static struct mfs_client_entry *entry_for(struct mfs_clients *c, const struct mfs_conn *conn)
+static struct mfs_client_entry *entry_for(struct mfs_clients *c, const struct mfs_conn *conn,
+                                          uint32_t instance)
 {
-    struct mfs_client info = {0};
+    struct mfs_client info = {.instance = instance};
     pid_t pid = mfs_conn_peer_pid(conn);
-    struct mfs_client_entry *e = pid ? find(c, pid) : NULL;
+    struct mfs_client_entry *e = pid ? find(c, pid, instance) : NULL;
 
     if (e)
         return e;
@@ -333,7 +334,7 @@ static void handle_hello(struct mfs_conn *conn, uint64_t id, const void *body, v
         return;
     }
     if (!e && m->pid)
-        e = entry_for(c, conn);
+        e = entry_for(c, conn, m->instance);
     if (!e) {
         mfs_conn_fail(conn, id, m->pid ? -ENOMEM : -EINVAL, "can't note client %u", m->pid);
         return;

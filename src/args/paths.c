@@ -156,9 +156,8 @@ int mfs_paths_each(int (*each)(void *arg, struct mfs_paths *p), void *arg)
     return rc;
 }
 
-int mfs_paths_init(struct mfs_paths *p, const struct mfs_conf *conf, struct mfs_err *err)
+int mfs_paths_choose(struct mfs_paths *p, const char *name, const char *dir, struct mfs_err *err)
 {
-    const char *name = mfs_conf_str(conf, "name"), *dir = mfs_conf_str(conf, "state-dir");
     int rc = check_name(name, err);
 
     memset(p, 0, sizeof *p);
@@ -170,6 +169,11 @@ int mfs_paths_init(struct mfs_paths *p, const struct mfs_conf *conf, struct mfs_
     else
         rc = choose_default(p->name, p->dir);
     return say_filled(rc ? rc : fill(p), err);
+}
+
+int mfs_paths_init(struct mfs_paths *p, const struct mfs_conf *conf, struct mfs_err *err)
+{
+    return mfs_paths_choose(p, mfs_conf_str(conf, "name"), mfs_conf_str(conf, "state-dir"), err);
 }
 
 int mfs_paths_open(struct mfs_paths *p, unsigned flags, struct mfs_err *err)

@@ -32,6 +32,9 @@ struct mfs_paths {
  * /dev/shm/memefs-UID/NAME. */
 int mfs_paths_init(struct mfs_paths *p, const struct mfs_conf *conf, struct mfs_err *err);
 
+/* The same from a name and a directory; NULL: the default one. */
+int mfs_paths_choose(struct mfs_paths *p, const char *name, const char *dir, struct mfs_err *err);
+
 /* The paths of each deployment of this user in the places that are its default, in no order: of
  * directories of theirs, by their names, whatever is in them. Stops at the first return that is not
  * 0, and returns it. */

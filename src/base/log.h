@@ -8,7 +8,13 @@
 
 #include <stdbool.h>
 
-enum mfs_log_level { MFS_LOG_ERROR, MFS_LOG_WARN, MFS_LOG_INFO, MFS_LOG_DEBUG };
+enum mfs_log_level {
+    MFS_LOG_NONE = -1, /* of a log that takes nothing; no line has it */
+    MFS_LOG_ERROR,
+    MFS_LOG_WARN,
+    MFS_LOG_INFO,
+    MFS_LOG_DEBUG
+};
 
 /* Directs the log to path (created 0640, appended to) or, when path is NULL, to stderr. `program`
  * must outlive the log. Returns 0 or a negative errno, leaving the log where it was. */

@@ -1,5 +1,5 @@
 /* Shows where the pieces of a file are. The mounted client tells the partition table and the file's
- * numbers (fuse/mount/layout.h); which stripe is where is computed here as any client does. */
+ * numbers (client/layout.h); which stripe is where is computed here as any client does. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "cli/verbs.h"
 #include "cluster/placement.h"
-#include "fuse/mount/layout.h"
+#include "client/layout.h"
 
 #define ADDRESS_MAX 80
 

@@ -92,7 +92,11 @@ static int start_control(struct mfs_client *c, const struct mfs_client_opts *o, 
     rc = mfs_paths_check(o->paths, err);
     if (rc < 0)
         return rc;
-    c->config = (struct mfs_control_config){c->address, o->paths->secret, o->label, o->metrics};
+    c->config = (struct mfs_control_config){.address = c->address,
+                                            .secret = o->paths->secret,
+                                            .mount = o->label,
+                                            .instance = o->instance,
+                                            .metrics = o->metrics};
     return mfs_control_create(&c->control, &c->config, err);
 }
 

@@ -29,6 +29,7 @@ struct mfs_client_opts {
     const char *cm;    /* "HOST:PORT" of cm, instead of an lm; NULL: none */
     const char *label; /* by which lm knows the client: the mount's path, or a command's name; must
                         * outlive it, too */
+    uint32_t instance; /* tells the clients of this process apart; 0: it has no other */
     int64_t table_wait; /* ns to wait for the first table */
     int64_t io_timeout; /* these two: see store/store.h */
     int64_t full_wait;

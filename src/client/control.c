@@ -86,6 +86,7 @@ static void say_hello(struct mfs_control *c, struct mfs_conn *conn)
     mfs_text_copy(m.mount, sizeof m.mount, c->config->mount);
     mfs_text_copy(m.program, sizeof m.program, MEMEFS_VERSION);
     m.since = c->since;
+    m.instance = c->config->instance;
     request(c, conn, MFS_MSG_CLIENT_HELLO, &m);
     if (ready)
         request(c, conn, MFS_MSG_CLIENT_READY, NULL);

@@ -26,6 +26,7 @@ struct mfs_control_config {
     const char *address;         /* "unix:/path/lm.sock" or "HOST:PORT" */
     const char *secret;          /* path */
     const char *mount;           /* path of the mount, which lm knows this client by */
+    uint32_t instance;           /* of this process' clients; 0: its only one */
     struct mfs_metrics *metrics; /* sent to lm now and then, when they have changed; NULL: none */
 };
 

@@ -89,14 +89,18 @@ static int step(struct walk *w, const char *name)
     return *w->rest != '\0' && !S_ISDIR(found.mode) ? -ENOTDIR : 0;
 }
 
+static int begin(struct walk *w, uint64_t from, const char *path)
+{
+    w->links = 0;
+    w->text = w->rest = strdup(path);
+    return w->text != NULL ? begin_at(w, *path == '/' ? MFS_ROOT_INO : from) : -ENOMEM;
+}
+
 static int walk(struct walk *w, uint64_t from, const char *path)
 {
     char name[NAME_MAX + 1];
-    int rc;
+    int rc = begin(w, from, path);
 
-    w->links = 0;
-    w->text = w->rest = strdup(path);
-    rc = w->text != NULL ? begin_at(w, *path == '/' ? MFS_ROOT_INO : from) : -ENOMEM;
     while (rc == 0) {
         rc = next_name(w, name);
         if (rc <= 0)
@@ -107,20 +111,87 @@ static int walk(struct walk *w, uint64_t from, const char *path)
     return rc;
 }
 
+static int check_path(const char *path)
+{
+    if (*path == '\0')
+        return -ENOENT;
+    return strlen(path) >= PATH_MAX ? -ENAMETOOLONG : 0;
+}
+
 int mfs_path_lookup(struct mfs_vfs *vfs, const struct mfs_ids *ids, uint64_t from, const char *path,
                     bool follow, struct mfs_attr *attr)
 {
     struct walk w = {.vfs = vfs, .ids = ids, .follow = follow};
-    int rc;
+    int rc = check_path(path);
 
-    if (*path == '\0')
-        return -ENOENT;
-    if (strlen(path) >= PATH_MAX)
-        return -ENAMETOOLONG;
-    rc = walk(&w, from, path);
+    if (rc == 0)
+        rc = walk(&w, from, path);
     if (rc == -ESTALE)
         rc = walk(&w, from, path);
     if (rc == 0)
         *attr = w.at;
+    return rc;
+}
+
+/* --- to the last name ------------------------------------------------------------------------- */
+
+static bool only_slashes(const char *text)
+{
+    return text[strspn(text, "/")] == '\0';
+}
+
+/* Looks up the last name. 1: it is a link to go on with. */
+static int look_at_last(struct walk *w, struct mfs_path_last *last)
+{
+    int rc = find(w, last->name, &last->attr);
+
+    if (rc == -ENOENT)
+        return 0;
+    if (rc < 0)
+        return rc;
+    if (S_ISLNK(last->attr.mode) && w->follow) {
+        rc = enter_link(w, last->attr.ino);
+        return rc < 0 ? rc : 1;
+    }
+    last->found = true;
+    return 0;
+}
+
+static int walk_to_last(struct walk *w, uint64_t from, const char *path, bool look,
+                        struct mfs_path_last *last)
+{
+    int rc = begin(w, from, path);
+
+    *last = (struct mfs_path_last){0};
+    while (rc == 0) {
+        rc = next_name(w, last->name);
+        if (rc <= 0)
+            break;
+        last->slash = *w->rest != '\0';
+        rc = 0;
+        if (!only_slashes(w->rest))
+            rc = step(w, last->name);
+        else if (!look)
+            break;
+        else if ((rc = look_at_last(w, last)) <= 0)
+            break;
+        else
+            rc = 0;
+    }
+    free(w->text);
+    last->dir = w->at;
+    return rc < 0 || S_ISDIR(w->at.mode) ? rc : -ENOTDIR;
+}
+
+int mfs_path_last(struct mfs_vfs *vfs, const struct mfs_ids *ids, uint64_t from, const char *path,
+                  bool look, bool follow, struct mfs_path_last *last)
+{
+    struct walk w = {.vfs = vfs, .ids = ids, .follow = follow};
+    int rc = check_path(path);
+
+    if (rc == 0)
+        rc = walk_to_last(&w, from, path, look, last);
+    if (rc == -ESTALE)
+        rc = walk_to_last(&w, from, path, look, last);
     return rc;
 }

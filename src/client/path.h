@@ -3,6 +3,7 @@
 #ifndef MFS_CLIENT_PATH_H
 #define MFS_CLIENT_PATH_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -17,5 +18,19 @@
  * bytes, a path of PATH_MAX or more), … */
 int mfs_path_lookup(struct mfs_vfs *vfs, const struct mfs_ids *ids, uint64_t from, const char *path,
                     bool follow, struct mfs_attr *attr);
+
+/* Where a path's last name is, or is to be. */
+struct mfs_path_last {
+    struct mfs_attr dir;     /* the directory of the name; it need not permit a search */
+    char name[NAME_MAX + 1]; /* "": the path is nothing but slashes; may be "." or ".." */
+    bool slash;              /* slashes are behind it */
+    bool found;              /* with `look`: there is something of that name, … */
+    struct mfs_attr attr;    /* … and what */
+};
+
+/* Finds it. With `look` the name is looked up, too, and with `follow` besides a symbolic link there
+ * is gone along, to where its target is, or would be. Blocks. 0, or as mfs_path_lookup. */
+int mfs_path_last(struct mfs_vfs *vfs, const struct mfs_ids *ids, uint64_t from, const char *path,
+                  bool look, bool follow, struct mfs_path_last *last);
 
 #endif

@@ -227,6 +227,7 @@ struct mfs_msg_client_hello {
                                        and with it the locks, when the process dies; "" for none */
     char program[32];               /* the version of MemEFS */
     uint64_t since;                 /* when it began, seconds since 1970 */
+    uint32_t instance; /* which of the connections of that process; 0 of a program that has one */
 };
 
 /* Migration of one partition, see docs/design/migration.md. Every one of these four may be sent

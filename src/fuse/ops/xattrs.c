@@ -6,7 +6,7 @@
 
 #include <linux/capability.h>
 
-#include "fuse/mount/layout.h"
+#include "client/layout.h"
 #include "fuse/ops/ops.h"
 #include "vfs/names/acl.h"
 
@@ -40,7 +40,7 @@ void mfs_op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t si
     if (buf == NULL)
         n = -ENOMEM;
     else if (strncmp(name, MEMEFS_XATTR_LAYOUT, strlen(MEMEFS_XATTR_LAYOUT)) == 0)
-        n = mfs_layout_xattr(m, ino, name + strlen(MEMEFS_XATTR_LAYOUT), buf, cap);
+        n = mfs_client_layout(m->client, ino, name + strlen(MEMEFS_XATTR_LAYOUT), buf, cap);
     else {
         if (strcmp(name, MFS_ACL_ACCESS) == 0)
             mfs_recalls_acl(m->recalls, ino);

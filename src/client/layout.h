@@ -1,7 +1,7 @@
 /* Where the pieces of a file are, told through a virtual extended attribute that no listing shows;
  * its form is public: memefs/memefs.h. */
-#ifndef MFS_FUSE_MOUNT_LAYOUT_H
-#define MFS_FUSE_MOUNT_LAYOUT_H
+#ifndef MFS_CLIENT_LAYOUT_H
+#define MFS_CLIENT_LAYOUT_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -9,9 +9,10 @@
 
 #include "memefs/memefs.h"
 
-struct mfs_fuse;
+struct mfs_client;
 
 /* As getxattr; `rest` is what follows MEMEFS_XATTR_LAYOUT in the name. */
-ssize_t mfs_layout_xattr(struct mfs_fuse *m, uint64_t ino, const char *rest, void *buf, size_t cap);
+ssize_t mfs_client_layout(struct mfs_client *client, uint64_t ino, const char *rest, void *buf,
+                          size_t cap);
 
 #endif

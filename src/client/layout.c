@@ -1,4 +1,4 @@
-#include "fuse/mount/layout.h"
+#include "client/layout.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,13 +8,14 @@
 #include "base/text.h"
 #include "client/client.h"
 #include "cluster/placement.h"
-#include "fuse/mount/session.h"
+#include "cluster/table.h"
+#include "vfs/vfs.h"
 
-static int put_head(struct mfs_fuse *m, uint64_t ino, const struct mfs_table *t,
+static int put_head(struct mfs_client *c, uint64_t ino, const struct mfs_table *t,
                     struct mfs_buf *out)
 {
     struct mfs_attr attr;
-    int rc = mfs_vfs_getattr(m->vfs, ino, &attr);
+    int rc = mfs_vfs_getattr(mfs_client_vfs(c), ino, &attr);
 
     if (rc < 0)
         return rc;
@@ -39,7 +40,8 @@ static int put_chunk(const struct mfs_table *t, uint64_t chunk, struct mfs_buf *
     return rc;
 }
 
-ssize_t mfs_layout_xattr(struct mfs_fuse *m, uint64_t ino, const char *rest, void *buf, size_t cap)
+ssize_t mfs_client_layout(struct mfs_client *c, uint64_t ino, const char *rest, void *buf,
+                          size_t cap)
 {
     struct mfs_table *t;
     struct mfs_buf out;
@@ -50,12 +52,12 @@ ssize_t mfs_layout_xattr(struct mfs_fuse *m, uint64_t ino, const char *rest, voi
     if (*rest != '\0' &&
         (*rest != '.' || mfs_text_u64(rest + 1, &chunk) < 0 || chunk > MFS_PARTITIONS_MAX))
         return -ENODATA;
-    t = mfs_client_table(m->client);
+    t = mfs_client_table(c);
     if (t == NULL)
         return -ENOMEM;
     mfs_buf_init(&out);
     if (chunk == 0)
-        rc = put_head(m, ino, t, &out);
+        rc = put_head(c, ino, t, &out);
     if (rc >= 0)
         rc = put_chunk(t, chunk, &out);
     n = rc < 0 ? rc : (ssize_t)mfs_buf_len(&out);

@@ -1,0 +1,311 @@
+/* Names: mkdir, mknod, symlink, link, unlink, rmdir, rename. What a kernel checks of the last name
+ * ("." and "..", slashes behind it) and of rights is checked here; what only the partitions can
+ * know (is there something of that name, is the directory empty, would there be a loop) is theirs.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/lib.h"
+#include "lib/rights.h"
+
+#define TRIES 2 /* a walk may meet a name that is just being moved */
+
+/* --- making ----------------------------------------------------------------------------------- */
+
+/* What is to be made; `target` of a symbolic link. */
+struct maker {
+    mode_t mode;
+    dev_t rdev;
+    const char *target;
+    const struct mfs_attr *link; /* the inode that gets another name */
+};
+
+static int make_at(struct memefs *fs, const struct mfs_path_last *last, const struct maker *m)
+{
+    struct mfs_attr attr;
+
+    if (m->link != NULL)
+        return mfs_vfs_link(fs->vfs, m->link->ino, last->dir.ino, last->name, &attr);
+    if (m->target != NULL)
+        return mfs_vfs_symlink(fs->vfs, m->target, last->dir.ino, last->name, &fs->cred, &attr);
+    return mfs_vfs_mknod(fs->vfs, last->dir.ino, last->name, m->mode, m->rdev, &fs->cred, &attr);
+}
+
+/* A file can't be made where only a directory could be, nor may others find out what is there. */
+static int make_refused(struct memefs *fs, const struct mfs_path_last *last, int refusal)
+{
+    struct mfs_attr attr;
+    int rc = mfs_vfs_access(fs->vfs, &last->dir, &fs->ids, X_OK);
+
+    if (rc == 0)
+        rc = mfs_vfs_lookup(fs->vfs, last->dir.ino, last->name, &attr);
+    return rc == 0 ? -EEXIST : rc == -ENOENT ? refusal : rc;
+}
+
+static int make_once(struct memefs *fs, struct memefs_file *at, const char *path,
+                     const struct maker *m)
+{
+    struct mfs_path_last last;
+    int rc = mfs_lib_last(fs, at, path, &last);
+
+    if (rc < 0)
+        return rc;
+    if (mfs_lib_is_dots(&last))
+        return -EEXIST;
+    if (last.slash && !S_ISDIR(m->mode))
+        return make_refused(fs, &last, -ENOENT);
+    rc = mfs_rights_make(fs->vfs, &fs->ids, &last.dir);
+    if (rc == -EACCES)
+        return make_refused(fs, &last, rc);
+    return rc == 0 ? make_at(fs, &last, m) : rc;
+}
+
+static int make(struct memefs *fs, struct memefs_file *at, const char *path, const struct maker *m)
+{
+    int rc = mfs_lib_enter(fs);
+
+    if (rc < 0)
+        return rc;
+    rc = -ESTALE;
+    for (int i = 0; i < TRIES && rc == -ESTALE; i++)
+        rc = make_once(fs, at, path, m);
+    return rc;
+}
+
+int memefs_mkdirat(struct memefs *fs, struct memefs_file *at, const char *path, mode_t mode)
+{
+    const struct maker m = {.mode = S_IFDIR | (mode & 01777)};
+
+    return (int)mfs_lib_end(make(fs, at, path, &m), "mkdir", path);
+}
+
+int memefs_mknodat(struct memefs *fs, struct memefs_file *at, const char *path, mode_t mode,
+                   dev_t dev)
+{
+    const struct maker m = {.mode = (mode & S_IFMT) ? mode : S_IFREG | mode, .rdev = dev};
+    int rc = mfs_lib_enter(fs);
+
+    if (rc == 0 && S_ISDIR(mode))
+        rc = -EPERM;
+    else if (rc == 0 && !S_ISREG(m.mode) && !S_ISFIFO(mode) && !S_ISSOCK(mode) && !S_ISCHR(mode) &&
+             !S_ISBLK(mode))
+        rc = -EINVAL;
+    else if (rc == 0 && (S_ISCHR(mode) || S_ISBLK(mode)) && fs->ids.uid != 0)
+        rc = -EPERM;
+    if (rc == 0)
+        rc = make(fs, at, path, &m);
+    return (int)mfs_lib_end(rc, "mknod", path);
+}
+
+int memefs_symlinkat(struct memefs *fs, const char *target, struct memefs_file *at,
+                     const char *path)
+{
+    const struct maker m = {.mode = S_IFLNK, .target = target};
+    int rc = target == NULL ? -EINVAL : *target == '\0' ? -ENOENT : make(fs, at, path, &m);
+
+    return (int)mfs_lib_end(rc, "symlink", path);
+}
+
+static int link_once(struct memefs *fs, struct memefs_file *from_at, const char *from,
+                     struct memefs_file *to_at, const char *to, int at_flags)
+{
+    int nofollow = at_flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW;
+    struct mfs_attr attr;
+    const struct maker m = {.link = &attr};
+    int rc = mfs_lib_look(fs, from_at, from, (at_flags & AT_EMPTY_PATH) | nofollow, &attr);
+
+    if (rc == 0)
+        rc = mfs_rights_link(fs->vfs, &fs->ids, &attr);
+    if (rc < 0)
+        return rc;
+    if (S_ISDIR(attr.mode)) {
+        struct mfs_path_last last;
+
+        rc = mfs_lib_last(fs, to_at, to, &last);
+        return rc < 0 ? rc : make_refused(fs, &last, -EPERM);
+    }
+    return make_once(fs, to_at, to, &m);
+}
+
+int memefs_linkat(struct memefs *fs, struct memefs_file *from_at, const char *from,
+                  struct memefs_file *to_at, const char *to, int at_flags)
+{
+    int rc = mfs_lib_enter(fs);
+
+    if (rc == 0 &&
+        (from == NULL || to == NULL || (at_flags & ~(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH)) != 0))
+        rc = -EINVAL;
+    if (rc == 0)
+        rc = -ESTALE;
+    for (int i = 0; i < TRIES && rc == -ESTALE; i++)
+        rc = link_once(fs, from_at, from, to_at, to, at_flags);
+    return (int)mfs_lib_end(rc, "link", to);
+}
+
+/* --- removing --------------------------------------------------------------------------------- */
+
+/* Rights to remove the name, or to put another inode in its place. */
+static int may_remove(struct memefs *fs, const struct mfs_path_last *last)
+{
+    struct mfs_attr victim;
+    bool look;
+    int rc = mfs_rights_remove(fs->vfs, &fs->ids, &last->dir, &look);
+
+    if (rc == -EACCES) {
+        rc = make_refused(fs, last, -ENOENT);
+        return rc == -EEXIST ? -EACCES : rc;
+    }
+    if (rc < 0 || !look)
+        return rc;
+    rc = mfs_vfs_lookup(fs->vfs, last->dir.ino, last->name, &victim);
+    return rc == 0 ? mfs_rights_sticky(&fs->ids, &last->dir, &victim) : rc;
+}
+
+static int dots_refused(const struct mfs_path_last *last, bool dir)
+{
+    if (!dir)
+        return -EISDIR;
+    if (last->name[0] == '\0')
+        return -EBUSY;
+    return last->name[1] == '.' ? -ENOTEMPTY : -EINVAL;
+}
+
+static int slash_refused(struct memefs *fs, const struct mfs_path_last *last)
+{
+    struct mfs_attr attr;
+    int rc = mfs_vfs_lookup(fs->vfs, last->dir.ino, last->name, &attr);
+
+    if (rc < 0)
+        return rc;
+    return S_ISDIR(attr.mode) ? -EISDIR : -ENOTDIR;
+}
+
+static int remove_once(struct memefs *fs, struct memefs_file *at, const char *path, bool dir)
+{
+    struct mfs_path_last last;
+    int rc = mfs_lib_last(fs, at, path, &last);
+
+    if (rc < 0)
+        return rc;
+    if (mfs_lib_is_dots(&last))
+        return dots_refused(&last, dir);
+    if (last.slash && !dir)
+        return slash_refused(fs, &last);
+    rc = may_remove(fs, &last);
+    if (rc < 0)
+        return rc;
+    return dir ? mfs_vfs_rmdir(fs->vfs, last.dir.ino, last.name)
+               : mfs_vfs_unlink(fs->vfs, last.dir.ino, last.name);
+}
+
+int memefs_unlinkat(struct memefs *fs, struct memefs_file *at, const char *path, int at_flags)
+{
+    bool dir = at_flags & AT_REMOVEDIR;
+    int rc = mfs_lib_enter(fs);
+
+    if (rc == 0 && (at_flags & ~AT_REMOVEDIR) != 0)
+        rc = -EINVAL;
+    if (rc == 0)
+        rc = -ESTALE;
+    for (int i = 0; i < TRIES && rc == -ESTALE; i++)
+        rc = remove_once(fs, at, path, dir);
+    return (int)mfs_lib_end(rc, dir ? "rmdir" : "unlink", path);
+}
+
+/* --- moving ----------------------------------------------------------------------------------- */
+
+static int look_up(struct memefs *fs, const struct mfs_path_last *last, struct mfs_attr *attr)
+{
+    int rc = mfs_vfs_access(fs->vfs, &last->dir, &fs->ids, X_OK);
+
+    return rc == 0 ? mfs_vfs_lookup(fs->vfs, last->dir.ino, last->name, attr) : rc;
+}
+
+/* Of what is moved: slashes are for directories, and ".." in one that gets another parent is a
+ * change of it. */
+static int may_move(struct memefs *fs, const struct mfs_path_last *from,
+                    const struct mfs_path_last *to, unsigned flags)
+{
+    bool exchange = flags & RENAME_EXCHANGE;
+    bool slash = from->slash || (to->slash && !exchange);
+    bool moves = from->dir.ino != to->dir.ino && fs->ids.uid != 0;
+    struct mfs_attr attr;
+    int rc;
+
+    if (slash || moves) {
+        rc = look_up(fs, from, &attr);
+        if (rc == 0 && slash && !S_ISDIR(attr.mode))
+            rc = -ENOTDIR;
+        if (rc == 0 && moves && S_ISDIR(attr.mode))
+            rc = mfs_vfs_access(fs->vfs, &attr, &fs->ids, W_OK);
+        if (rc < 0)
+            return rc;
+    }
+    if (!exchange || !(to->slash || moves))
+        return 0;
+    rc = look_up(fs, to, &attr);
+    if (rc == 0 && to->slash && !S_ISDIR(attr.mode))
+        rc = -ENOTDIR;
+    if (rc == 0 && moves && S_ISDIR(attr.mode))
+        rc = mfs_vfs_access(fs->vfs, &attr, &fs->ids, W_OK);
+    return rc;
+}
+
+static int may_replace(struct memefs *fs, const struct mfs_path_last *to)
+{
+    int rc = may_remove(fs, to);
+
+    return rc == -ENOENT ? mfs_rights_make(fs->vfs, &fs->ids, &to->dir) : rc;
+}
+
+static int rename_once(struct memefs *fs, struct memefs_file *from_at, const char *from_path,
+                       struct memefs_file *to_at, const char *to_path, unsigned flags)
+{
+    struct mfs_path_last from, to;
+    int rc = mfs_lib_last(fs, from_at, from_path, &from);
+
+    if (rc == 0)
+        rc = mfs_lib_last(fs, to_at, to_path, &to);
+    if (rc < 0)
+        return rc;
+    if (mfs_lib_is_dots(&from))
+        return -EBUSY;
+    if (mfs_lib_is_dots(&to))
+        return flags & RENAME_NOREPLACE ? -EEXIST : -EBUSY;
+    rc = may_remove(fs, &from);
+    if (rc == 0)
+        rc = may_replace(fs, &to);
+    if (rc == 0)
+        rc = may_move(fs, &from, &to, flags);
+    return rc < 0 ? rc
+                  : mfs_vfs_rename(fs->vfs, from.dir.ino, from.name, to.dir.ino, to.name, flags,
+                                   &fs->cred);
+}
+
+static int check_rename(const struct memefs *fs, unsigned flags)
+{
+    const unsigned known = RENAME_NOREPLACE | RENAME_EXCHANGE | RENAME_WHITEOUT;
+
+    if ((flags & ~known) != 0 ||
+        ((flags & RENAME_EXCHANGE) && (flags & (RENAME_NOREPLACE | RENAME_WHITEOUT))))
+        return -EINVAL;
+    return (flags & RENAME_WHITEOUT) && fs->ids.uid != 0 ? -EPERM : 0;
+}
+
+int memefs_renameat(struct memefs *fs, struct memefs_file *from_at, const char *from,
+                    struct memefs_file *to_at, const char *to, unsigned flags)
+{
+    int rc = mfs_lib_enter(fs);
+
+    if (rc == 0)
+        rc = check_rename(fs, flags);
+    if (rc == 0)
+        rc = -ESTALE;
+    for (int i = 0; i < TRIES && rc == -ESTALE; i++)
+        rc = rename_once(fs, from_at, from, to_at, to, flags);
+    return (int)mfs_lib_end(rc, "rename", from);
+}
