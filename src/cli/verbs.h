@@ -8,7 +8,7 @@ struct mfs_client;
 
 extern const struct mfs_verb mfs_verb_mount, mfs_verb_umount, mfs_verb_fsck, mfs_verb_lost,
     mfs_verb_layout, mfs_verb_renew, mfs_verb_stats, mfs_verb_trace, mfs_verb_profile,
-    mfs_verb_bench;
+    mfs_verb_bench, mfs_verb_stage_in, mfs_verb_stage_out;
 
 /* Joins the call's deployment as a client without a file system, under the verb's name; blocks
  * until there is a partition table, 10 s at most. 0, or a negative errno with the reason. */

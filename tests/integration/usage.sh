@@ -16,7 +16,7 @@ for verb in start status scale drain replace forget rebalance events doctor stop
     grep -q -- "--name" "$T/help" || fail "cm $verb --help does not mention --name"
     cm "$verb" -h | cmp -s - "$T/help" || fail "cm $verb -h is not cm $verb --help"
 done
-for verb in mount umount layout fsck lost stats bench; do
+for verb in mount umount layout fsck lost stats stage-in stage-out bench; do
     memefs "$verb" --help >/dev/null || fail "memefs $verb --help"
 done
 
@@ -35,7 +35,7 @@ same_options() # PAGE COMMAND…
 }
 same_options cm.1 "cm start" "cm status" "cm top" "cm describe" "cm list" "cm scale" "cm drain" "cm replace" "cm forget" "cm rebalance" "cm policy" "cm events" "cm doctor" "cm report" "cm stop"
 same_options lm.8 lm
-same_options memefs.1 "memefs mount" "memefs umount" "memefs layout" "memefs fsck" "memefs lost" "memefs stats" "memefs profile" "memefs trace" "memefs bench"
+same_options memefs.1 "memefs mount" "memefs umount" "memefs layout" "memefs fsck" "memefs lost" "memefs stats" "memefs profile" "memefs trace" "memefs stage-in" "memefs bench"
 sed -n '/^.SH MOUNT OPTIONS/,/^.SH EXIT/p' "$HARNESS_DIR/../../docs/man/memefs.1" >"$T/section"
 for option in $(memefs mount --help | sed -n '/^Mount options/,$s/^  \([a-z_]*\)[= ].*/\1/p'); do
     grep -qw -- "$option" "$T/section" || fail "memefs.1 does not tell of -o $option"
@@ -64,6 +64,10 @@ wrong_usage memefs
 wrong_usage memefs no-such-verb
 wrong_usage memefs mount
 wrong_usage memefs layout
+wrong_usage memefs stage-in
+wrong_usage memefs stage-in "$T"
+wrong_usage memefs stage-out --jobs 0 "$T" "$T"
+wrong_usage memefs stage-out -T "$T" "$T" "$T"
 wrong_usage memefs fsck /mnt
 wrong_usage memefs fsck --mend
 wrong_usage memefs mount -o no_such_option "$T"

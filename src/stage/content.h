@@ -1,0 +1,30 @@
+/* Copies ranges of bytes between descriptors, and compares them. */
+#ifndef MFS_STAGE_CONTENT_H
+#define MFS_STAGE_CONTENT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct mfs_stage_range {
+    int from, to;
+    uint64_t at, end;
+    bool sparse;             /* what is zero is left out: `to` has its size already */
+    bool verify;             /* what was written is read back */
+    const atomic_bool *stop; /* -EINTR when it is set */
+    unsigned char *sum;      /* SHA-256 of all into sum[32]; NULL: not asked for */
+    uint64_t copied;         /* bytes written */
+    bool reading;            /* an error is the source's */
+};
+
+/* 0, or a negative errno: -ENODATA, the source has ended earlier; -EUCLEAN, what was read back is
+ * something else. */
+int mfs_stage_copy_range(struct mfs_stage_range *r);
+
+/* Have the first `size` bytes of both files the same content? 1, 0, or a negative errno. */
+int mfs_stage_same_content(int a, int b, uint64_t size);
+
+/* SHA-256 of the first `size` bytes. 0 or a negative errno. */
+int mfs_stage_sum(int fd, uint64_t size, unsigned char sum[32]);
+
+#endif

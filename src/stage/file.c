@@ -1,0 +1,335 @@
+#include "stage/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static void end(struct mfs_stage_file *f, bool done)
+{
+    struct mfs_stage_item *i = f->item;
+    struct stat st = f->st;
+
+    if (f->to >= 0)
+        close(f->to);
+    f->source->close(f);
+    mfs_stage_record_fini(&f->record);
+    pthread_mutex_destroy(&f->mutex);
+    free(f);
+    mfs_stage_link_end(i, &st, done);
+    mfs_stage_item_destroy(i);
+}
+
+static const char *explain(int code, bool source)
+{
+    switch (code) {
+    case -ENODATA:
+        return "became shorter while it was read: run the same again";
+    case -ESTALE:
+        return "changed while it was read: run the same again";
+    case -EUCLEAN:
+        return source ? "has not the checksum that the list has for it"
+                      : "what was read back is not what was written";
+    default:
+        return strerror(-code);
+    }
+}
+
+/* A call that was stopped fails as a whole, not for each file. */
+static void tell(struct mfs_stage_file *f, bool source, int code, const struct mfs_err *err)
+{
+    struct mfs_stage_item *i = f->item;
+
+    if (code == -EINTR)
+        return;
+    mfs_stage_fail(i->dir->stage, i->dir, source ? i->from : i->to, !source, code, "%s",
+                   err && err->code ? err->msg : explain(code, source));
+}
+
+static int finish(struct mfs_stage_file *f)
+{
+    const struct mfs_stage_dir *d = f->item->dir;
+    int rc = f->source->unchanged(f);
+
+    if (rc) {
+        tell(f, true, rc, NULL);
+        return rc;
+    }
+    if (f->record.n)
+        mfs_stage_record_drop(f->to);
+    rc = f->source->keep(f);
+    if (!rc && f->record.n && fsync(f->to) < 0)
+        rc = -errno;
+    if (close(f->to) < 0 && !rc)
+        rc = -errno;
+    f->to = -1;
+    if (!rc && renameat(d->to, f->temporary, d->to, f->item->to) < 0)
+        rc = -errno;
+    if (rc)
+        tell(f, false, rc, NULL);
+    return rc;
+}
+
+/* Pieces of a large file are there for a later run, unless they are of something that is gone. */
+static void conclude(struct mfs_stage_file *f)
+{
+    struct mfs_stage_dir *d = f->item->dir;
+    int rc = f->rc;
+    bool keeps;
+
+    if (!rc)
+        rc = finish(f);
+    if (!rc)
+        mfs_stage_tally_add(d->stage->tally, MFS_STAGE_FILES, 1);
+    keeps = f->record.n && rc != -ESTALE && rc != -ENODATA && rc != -EUCLEAN && rc != -ENOSPC;
+    if (rc && !keeps)
+        unlinkat(d->to, f->temporary, 0);
+    end(f, !rc);
+}
+
+/* ---- content --------------------------------------------------------------------------------- */
+
+static int copy(struct mfs_stage_file *f, uint64_t at, uint64_t until)
+{
+    struct mfs_stage *s = f->item->dir->stage;
+    unsigned char sum[MFS_STAGE_SUM];
+    struct mfs_stage_range r = {.from = f->from,
+                                .to = f->to,
+                                .at = at,
+                                .end = until,
+                                .sparse = f->sparse,
+                                .verify = s->plan->verify,
+                                .stop = s->plan->stop,
+                                .sum = f->item->has_sum ? sum : NULL};
+    struct mfs_err err = {0};
+    int rc = f->source->copy(f, &r, &err);
+
+    mfs_stage_tally_add(s->tally, MFS_STAGE_BYTES, r.copied);
+    if (!rc && f->item->has_sum && memcmp(sum, f->item->sum, sizeof sum) != 0) {
+        rc = -EUCLEAN;
+        r.reading = true;
+    }
+    if (rc) {
+        int none = 0;
+
+        if (atomic_compare_exchange_strong(&f->rc, &none, rc))
+            tell(f, r.reading, rc, &err);
+    }
+    return rc;
+}
+
+struct piece {
+    struct mfs_stage_task task;
+    struct mfs_stage_file *file;
+    uint32_t n;
+};
+
+/* Only what the target has for certain is noted. */
+static void note(struct mfs_stage_file *f, uint32_t n)
+{
+    if (fdatasync(f->to) < 0)
+        return; /* the fsync at the end tells */
+    pthread_mutex_lock(&f->mutex);
+    f->record.done[n] = 1;
+    mfs_stage_record_save(&f->record, f->to);
+    pthread_mutex_unlock(&f->mutex);
+}
+
+static void run_piece(struct mfs_stage_task *task)
+{
+    struct piece *p = (struct piece *)task;
+    struct mfs_stage_file *f = p->file;
+    uint64_t size = (uint64_t)f->st.st_size, at = p->n * MFS_STAGE_PIECE,
+             until = size - at < MFS_STAGE_PIECE ? size : at + MFS_STAGE_PIECE;
+
+    if (!f->rc && !mfs_stage_ends(f->item->dir->stage)) {
+        if (!copy(f, at, until))
+            note(f, p->n);
+    } else if (!f->rc) {
+        f->rc = -EINTR;
+    }
+    free(p);
+    if (--f->left == 0)
+        conclude(f);
+}
+
+static void add_pieces(struct mfs_stage_file *f)
+{
+    struct mfs_stage *s = f->item->dir->stage;
+    uint64_t size = (uint64_t)f->st.st_size;
+
+    f->left = 1;
+    for (uint32_t n = 0; n < f->record.n; n++) {
+        struct piece *p = f->record.done[n] ? NULL : malloc(sizeof *p);
+
+        if (f->record.done[n]) {
+            uint64_t left = size - n * MFS_STAGE_PIECE;
+
+            mfs_stage_tally_add(s->tally, MFS_STAGE_SKIPPED_BYTES,
+                                left < MFS_STAGE_PIECE ? left : MFS_STAGE_PIECE);
+            continue;
+        }
+        if (!p) {
+            f->rc = -ENOMEM;
+            tell(f, false, -ENOMEM, NULL);
+            break;
+        }
+        *p = (struct piece){.task = {.run = run_piece}, .file = f, .n = n};
+        f->left++;
+        mfs_stage_pool_add(s->pool, &p->task);
+    }
+    if (--f->left == 0)
+        conclude(f);
+}
+
+/* ---- the temporary file ---------------------------------------------------------------------- */
+
+static int create(struct mfs_stage_file *f)
+{
+    const struct mfs_stage_dir *d = f->item->dir;
+    bool ours = f->st.st_uid == d->stage->self.st_uid && f->st.st_gid == d->gid && !d->acl;
+    int flags = (d->stage->plan->verify ? O_RDWR : O_WRONLY) | O_CREAT | O_EXCL | O_CLOEXEC;
+
+    f->created = f->st.st_mode & (ours ? 0777 : 0700);
+    f->to = openat(d->to, f->temporary, flags, f->created);
+    return f->to < 0 ? -errno : 0;
+}
+
+/* The unfinished copy of an earlier run. */
+static bool resume(struct mfs_stage_file *f)
+{
+    const struct mfs_stage_dir *d = f->item->dir;
+
+    if (!f->record.n)
+        return false;
+    f->to = openat(d->to, f->temporary, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (f->to >= 0 && mfs_stage_record_load(&f->record, f->to)) {
+        f->created = (mode_t)-1; /* not known */
+        return true;
+    }
+    if (f->to >= 0)
+        close(f->to);
+    f->to = -1;
+    return false;
+}
+
+static int open_temporary(struct mfs_stage_file *f)
+{
+    const struct mfs_stage_dir *d = f->item->dir;
+    int rc;
+
+    mfs_stage_temporary(d, f->item->to, f->temporary);
+    rc = create(f);
+    if (rc == -EEXIST) {
+        if (resume(f))
+            return 0;
+        rc = unlinkat(d->to, f->temporary, 0) < 0 ? -errno : create(f);
+    }
+    if (!rc && (f->record.n || f->sparse) && ftruncate(f->to, f->st.st_size) < 0) {
+        rc = -errno;
+        unlinkat(d->to, f->temporary, 0);
+    }
+    return rc;
+}
+
+static int plan_pieces(struct mfs_stage_file *f)
+{
+    uint64_t size = (uint64_t)f->st.st_size, n = (size + MFS_STAGE_PIECE - 1) / MFS_STAGE_PIECE;
+    int rc;
+
+    if (f->whole || f->item->has_sum || n < 2)
+        return 0;
+    rc = mfs_stage_record_init(&f->record, (uint32_t)n);
+    snprintf(f->record.of, sizeof f->record.of, "1 %" PRIu64 " %" PRIu64 " %lld.%09ld", size,
+             MFS_STAGE_PIECE, (long long)f->st.st_mtim.tv_sec, f->st.st_mtim.tv_nsec);
+    return rc;
+}
+
+/* ---- what is there already ------------------------------------------------------------------- */
+
+static bool same_time(const struct stat *a, const struct stat *b)
+{
+    return a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+static int same_content(struct mfs_stage_file *f, int there)
+{
+    unsigned char sum[MFS_STAGE_SUM];
+    int rc;
+
+    if (!f->item->has_sum)
+        return f->source->same(f, there);
+    rc = mfs_stage_sum(there, (uint64_t)f->st.st_size, sum);
+    return rc ? rc : !memcmp(sum, f->item->sum, sizeof sum);
+}
+
+/* 1: the target has it; 0; or a negative errno of the target's. */
+static int is_there(struct mfs_stage_file *f)
+{
+    const struct mfs_stage_dir *d = f->item->dir;
+    struct stat st;
+    int fd, same = 1;
+
+    if (d->fresh || fstatat(d->to, f->item->to, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return 0;
+    if (S_ISDIR(st.st_mode))
+        return -EISDIR;
+    if (!S_ISREG(st.st_mode) || st.st_size != f->st.st_size || !same_time(&st, &f->st))
+        return 0;
+    fd = openat(d->to, f->item->to, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    if (d->stage->plan->verify)
+        same = same_content(f, fd);
+    if (same == 1 && f->source->mend)
+        f->source->mend(f, fd, &st);
+    close(fd);
+    return same == 1;
+}
+
+static bool skip(struct mfs_stage_file *f)
+{
+    struct mfs_stage_tally *t = f->item->dir->stage->tally;
+    int rc = is_there(f);
+
+    if (!rc)
+        return false;
+    if (rc < 0) {
+        tell(f, false, rc, NULL);
+    } else {
+        mfs_stage_tally_add(t, MFS_STAGE_SKIPPED, 1);
+        mfs_stage_tally_add(t, MFS_STAGE_SKIPPED_BYTES, (uint64_t)f->st.st_size);
+    }
+    end(f, rc > 0);
+    return true;
+}
+
+void mfs_stage_file_begin(struct mfs_stage_file *f)
+{
+    int rc;
+
+    f->to = -1;
+    f->record = (struct mfs_stage_record){0};
+    f->rc = 0;
+    pthread_mutex_init(&f->mutex, NULL);
+    if (skip(f))
+        return;
+    rc = plan_pieces(f);
+    if (!rc)
+        rc = open_temporary(f);
+    if (rc) {
+        tell(f, false, rc, NULL);
+        end(f, false);
+    } else if (f->record.n) {
+        add_pieces(f);
+    } else {
+        copy(f, 0, (uint64_t)f->st.st_size);
+        conclude(f);
+    }
+}

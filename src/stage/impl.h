@@ -1,0 +1,150 @@
+/* What the parts of a run share. */
+#ifndef MFS_STAGE_IMPL_H
+#define MFS_STAGE_IMPL_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/stat.h>
+
+#include "stage/pool.h"
+#include "stage/stage.h"
+
+#define MFS_STAGE_BUFFER (1U << 20)           /* bytes of a read and a write */
+#define MFS_STAGE_PIECE  ((uint64_t)64 << 20) /* of a large file, copied at a time */
+
+struct mfs_stage_links;
+struct mfs_stage_tally;
+
+struct mfs_stage {
+    const struct mfs_stage_plan *plan;
+    struct mfs_stage_pool *pool;
+    struct mfs_stage_tally *tally;
+    struct mfs_stage_links *links;
+    uint32_t nparts;  /* of the deployment that the target is in; 0: in none */
+    uint64_t id;      /* of what this call is to do: the same in each repetition */
+    dev_t dev;        /* of the target, … */
+    ino_t ino;        /* … which a source may lie around */
+    struct stat self; /* st_uid and st_gid: that files of this process have */
+    atomic_bool full; /* no room */
+    _Atomic(struct mfs_stage_dir *) late; /* finished when the lock is gone; a use each */
+};
+
+/* A directory that is copied, or what stands for one above the entries. Open as long as it has
+ * uses: its own, until all in it is known, and one for each task about a child. */
+struct mfs_stage_dir {
+    struct mfs_stage *stage;
+    struct mfs_stage_dir *parent; /* NULL: above the entries */
+    char *from_name, *to_name;    /* in the parent's; of one without a parent, for messages alone */
+    int from, to;                 /* descriptors; AT_FDCWD: where the process is */
+    struct stat st;               /* of the source */
+    ino_t to_ino;
+    bool fresh; /* nobody had anything in it */
+    bool acl;   /* what is made in it inherits an ACL */
+    bool takes; /* attributes from the source, when all is done */
+    gid_t gid;  /* of what is made in it */
+    atomic_uint uses;
+    struct mfs_stage_dir *late; /* the stage's */
+};
+
+/* Something to copy. */
+struct mfs_stage_item {
+    struct mfs_stage_task task;
+    struct mfs_stage_dir *dir; /* a use of it */
+    bool has_sum;
+    unsigned char sum[MFS_STAGE_SUM];
+    struct mfs_stage_item *next; /* that waits for the same link */
+    char *to;                    /* behind `from` in the same block, or `from` itself */
+    char from[];
+};
+
+/* NULL: out of memory, which has been reported. Takes a use of the directory. */
+struct mfs_stage_item *mfs_stage_item_create(struct mfs_stage_dir *dir, const char *from,
+                                             const char *to);
+void mfs_stage_item_destroy(struct mfs_stage_item *i);
+
+/* ---- walk.c ---------------------------------------------------------------------------------- */
+
+/* Adds an item whose kind is not known yet, or a directory. */
+void mfs_stage_walk_item(struct mfs_stage_item *i);
+void mfs_stage_walk_directory(struct mfs_stage_item *i);
+
+/* ---- directory.c ----------------------------------------------------------------------------- */
+
+struct mfs_stage_dir *mfs_stage_dir_create(struct mfs_stage *s, struct mfs_stage_dir *parent,
+                                           const char *from, const char *to); /* NULL: ENOMEM */
+void mfs_stage_dir_get(struct mfs_stage_dir *d);
+/* The last use: attributes are set, and the parent's use ends. */
+void mfs_stage_dir_put(struct mfs_stage_dir *d);
+/* Looks at what its `to` is. 0 or a negative errno. */
+int mfs_stage_dir_learn(struct mfs_stage_dir *d);
+/* Its path, or that of `name` in it, in the source or the target. Cut when it is too long. */
+void mfs_stage_path(const struct mfs_stage_dir *d, const char *name, bool target, char *out,
+                    size_t n);
+
+/* ---- file.c, other.c, link.c ----------------------------------------------------------------- */
+
+/* Each ends the item. */
+void mfs_stage_copy_file(struct mfs_stage_item *i, const struct stat *st);
+void mfs_stage_copy_other(struct mfs_stage_item *i, const struct stat *st);
+
+/* What has several names is copied once. True: the caller is to copy it, and to tell the end of
+ * it; else the item is taken care of. */
+bool mfs_stage_link_begin(struct mfs_stage_item *i, const struct stat *st);
+void mfs_stage_link_end(struct mfs_stage_item *i, const struct stat *st, bool done);
+struct mfs_stage_links *mfs_stage_links_create(void); /* NULL: ENOMEM */
+void mfs_stage_links_destroy(struct mfs_stage_links *l);
+
+/* ---- temporary.c ----------------------------------------------------------------------------- */
+
+#define MFS_STAGE_TEMPORARY     ".memefs-stage."
+#define MFS_STAGE_TEMPORARY_MAX 64
+
+/* The name beside `name` that it is written under: always the same in repetitions of a call, and in
+ * the partition of `name`, so that renaming it is one step there and looking it up is, too. */
+void mfs_stage_temporary(const struct mfs_stage_dir *d, const char *name,
+                         char out[MFS_STAGE_TEMPORARY_MAX]);
+
+/* Two that are the same call must not run at a time. A descriptor to keep open, or a negative errno
+ * with the reason. */
+int mfs_stage_lock(struct mfs_stage *s, int target, struct mfs_err *err);
+void mfs_stage_unlock(const struct mfs_stage *s, int target, int lock);
+
+/* ---- attributes.c ---------------------------------------------------------------------------- */
+
+/* Owner, mode, extended attributes and ACLs, times: in this order. `created` is the mode that the
+ * copy was made with. What this user may not keep is left, as cp -a does. 0 or a negative errno. */
+int mfs_stage_keep_fd(const struct mfs_stage_dir *d, int from, int to, const struct stat *st,
+                      mode_t created);
+int mfs_stage_keep_name(const struct mfs_stage_dir *d, const char *from, const char *to,
+                        const struct stat *st);
+int mfs_stage_keep_owner(const struct mfs_stage_dir *d, int to, const struct stat *st);
+
+/* ---- tally.c: counts, failures, progress; any thread ----------------------------------------- */
+
+enum mfs_stage_count {
+    MFS_STAGE_FILES,
+    MFS_STAGE_DIRECTORIES,
+    MFS_STAGE_OTHERS,
+    MFS_STAGE_BYTES,
+    MFS_STAGE_SKIPPED,
+    MFS_STAGE_SKIPPED_BYTES,
+    MFS_STAGE_COUNTS
+};
+
+struct mfs_stage_tally *mfs_stage_tally_create(bool progress); /* NULL: ENOMEM */
+void mfs_stage_tally_destroy(struct mfs_stage_tally *t);
+void mfs_stage_tally_add(struct mfs_stage_tally *t, enum mfs_stage_count what, uint64_t n);
+/* What there is to do, as far as it is known. */
+void mfs_stage_tally_expect(struct mfs_stage_tally *t, uint64_t files, uint64_t bytes);
+void mfs_stage_tally_expected(struct mfs_stage_tally *t); /* all of it is known */
+void mfs_stage_tally_result(struct mfs_stage_tally *t, struct mfs_stage_result *result);
+
+/* One has failed: "PATH: why". */
+void mfs_stage_fail(struct mfs_stage *s, const struct mfs_stage_dir *d, const char *name,
+                    bool target, int code, const char *fmt, ...)
+    __attribute__((format(printf, 6, 7)));
+
+/* Is the run to end: it was stopped, or there is no room? */
+bool mfs_stage_ends(const struct mfs_stage *s);
+
+#endif

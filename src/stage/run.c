@@ -1,0 +1,289 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "memefs/memefs.h"
+#include "stage/count.h"
+#include "stage/impl.h"
+
+/* ---- what the target is ---------------------------------------------------------------------- */
+
+/* In a deployment, of how many partitions? 0: in none. */
+static uint32_t partitions_of(int fd)
+{
+    char *text = malloc(MEMEFS_LAYOUT_MAX + 1);
+    const char *line = NULL;
+    uint32_t n = 0;
+    ssize_t len = text ? fgetxattr(fd, MEMEFS_XATTR_LAYOUT, text, MEMEFS_LAYOUT_MAX) : -1;
+
+    if (len > 0) {
+        text[len] = '\0';
+        line = strstr(text, "\npartitions ");
+    }
+    if (line)
+        n = (uint32_t)strtoul(line + strlen("\npartitions "), NULL, 10);
+    free(text);
+    return n;
+}
+
+static uint64_t id_of(const struct mfs_stage_plan *plan)
+{
+    struct mfs_hash *h = mfs_hash_create();
+    uint64_t id;
+
+    if (!h)
+        return 0;
+    mfs_hash_add(h, plan->target, strlen(plan->target) + 1);
+    for (uint32_t i = 0; i < plan->list->n; i++)
+        mfs_hash_add(h, plan->list->entry[i].from, strlen(plan->list->entry[i].from) + 1);
+    id = mfs_hash_sum(h);
+    mfs_hash_destroy(h);
+    return id;
+}
+
+/* The directory that the copies come into, as the uppermost one. */
+static int open_target(struct mfs_stage *s, struct mfs_stage_dir **top, struct mfs_err *err)
+{
+    char path[PATH_MAX], *slash;
+    struct mfs_stage_dir *d;
+    struct stat st;
+    int rc = mfs_file_absolute(s->plan->target, path, sizeof path);
+
+    if (!rc && s->plan->exact && (slash = strrchr(path, '/')))
+        slash[slash == path] = '\0';
+    if (!rc)
+        rc = mfs_file_mkdirs(path, 0777);
+    if (rc)
+        return mfs_err_set(err, rc, "%s: %s", s->plan->target, strerror(-rc));
+    d = *top = mfs_stage_dir_create(s, NULL, "", path);
+    if (!d)
+        return mfs_err_set(err, -ENOMEM, "out of memory");
+    d->to = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    rc = d->to < 0 || fstat(d->to, &st) < 0 ? -errno : mfs_stage_dir_learn(d);
+    if (!rc) {
+        s->dev = st.st_dev;
+        s->ino = st.st_ino;
+        s->nparts = partitions_of(d->to);
+        return 0;
+    }
+    mfs_stage_dir_put(d);
+    return mfs_err_set(err, rc, "%s: %s", s->plan->target, strerror(-rc));
+}
+
+/* ---- entries --------------------------------------------------------------------------------- */
+
+/* The last name of a path; of a directory's content, ".". NULL: it has none. */
+static const char *last_name(const char *path, char name[NAME_MAX + 1])
+{
+    size_t len = strlen(path);
+    const char *last = memrchr(path, '/', len);
+
+    last = last ? last + 1 : path;
+    if (!*last || !strcmp(last, "."))
+        return ".";
+    if (!strcmp(last, "..") || strlen(last) > NAME_MAX)
+        return NULL;
+    memcpy(name, last, strlen(last) + 1);
+    return name;
+}
+
+/* One name of the way to a copy; what is not there is made. NULL: told. */
+static struct mfs_stage_dir *enter(struct mfs_stage_dir *in, const char *name)
+{
+    struct mfs_stage *s = in->stage;
+    struct mfs_stage_dir *d = mfs_stage_dir_create(s, in, "", name);
+    int rc = d ? 0 : -ENOMEM;
+
+    if (!rc && !strcmp(name, ".."))
+        rc = -EINVAL;
+    if (!rc && mkdirat(in->to, name, 0777) < 0 && errno != EEXIST)
+        rc = -errno;
+    if (!rc) {
+        d->to = openat(in->to, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        rc = d->to < 0 ? -errno : mfs_stage_dir_learn(d);
+    }
+    if (!rc)
+        return d;
+    mfs_stage_fail(s, in, name, true, rc, "%s", strerror(-rc));
+    if (d)
+        mfs_stage_dir_put(d);
+    return NULL;
+}
+
+/* The directory of entries whose names have slashes, kept for the next one, as lists are sorted. */
+struct way {
+    struct mfs_stage_dir *dir;
+    char *path; /* "a/b"; NULL: none */
+};
+
+static struct mfs_stage_dir *follow(struct mfs_stage_dir *top, struct way *way, const char *to,
+                                    size_t len)
+{
+    struct mfs_stage_dir *d = top, *next;
+    char *path = strndup(to, len), *rest = path, *name;
+
+    mfs_stage_dir_get(top);
+    while (d && path && (name = strsep(&rest, "/"))) {
+        if (!*name || !strcmp(name, "."))
+            continue;
+        next = enter(d, name);
+        mfs_stage_dir_put(d);
+        d = next;
+    }
+    free(path);
+    if (way->dir)
+        mfs_stage_dir_put(way->dir);
+    free(way->path);
+    *way = (struct way){d, strndup(to, len)};
+    return d;
+}
+
+static void add_entry(struct mfs_stage_dir *top, struct way *way, const struct mfs_stage_entry *e)
+{
+    struct mfs_stage *s = top->stage;
+    struct mfs_stage_dir *d = top;
+    struct mfs_stage_item *i;
+    char name[NAME_MAX + 1];
+    const char *to = e->to ? e->to : last_name(e->from, name), *slash;
+
+    if (!*e->from || !to) {
+        mfs_stage_fail(s, top, e->from, false, -EINVAL, "has no name to be copied to: give -T");
+        return;
+    }
+    slash = strrchr(to, '/');
+    if (slash) {
+        size_t len = (size_t)(slash - to);
+
+        if (!way->dir || !way->path || strncmp(way->path, to, len) != 0 || way->path[len])
+            follow(top, way, to, len);
+        d = way->dir;
+        to = slash + 1;
+    }
+    if (!d)
+        return;
+    i = mfs_stage_item_create(d, e->from, *to ? to : ".");
+    if (!i)
+        return;
+    i->has_sum = e->has_sum;
+    memcpy(i->sum, e->sum, sizeof i->sum);
+    mfs_stage_walk_item(i);
+}
+
+static void add_entries(struct mfs_stage *s, struct mfs_stage_dir *top)
+{
+    const struct mfs_stage_list *l = s->plan->list;
+    struct way way = {0};
+
+    for (uint32_t n = 0; n < l->n && !mfs_stage_ends(s); n++) {
+        struct mfs_stage_entry e = l->entry[n];
+        char name[NAME_MAX + 1];
+
+        if (s->plan->exact)
+            e.to = (char *)last_name(s->plan->target, name);
+        add_entry(top, &way, &e);
+        mfs_stage_pool_help(s->pool);
+    }
+    if (way.dir)
+        mfs_stage_dir_put(way.dir);
+    free(way.path);
+}
+
+/* ---- a run ----------------------------------------------------------------------------------- */
+
+/* Each directory that is not finished has two descriptors. */
+static void raise_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static int begin(struct mfs_stage *s, struct mfs_err *err)
+{
+    int rc;
+
+    s->self.st_uid = geteuid();
+    s->self.st_gid = getegid();
+    s->id = id_of(s->plan);
+    s->tally = mfs_stage_tally_create(s->plan->progress);
+    s->links = mfs_stage_links_create();
+    rc = s->tally && s->links ? mfs_stage_pool_create(&s->pool, s->plan->threads) : -ENOMEM;
+    return rc ? mfs_err_set(err, rc, "%s", strerror(-rc)) : 0;
+}
+
+static void end(struct mfs_stage *s)
+{
+    mfs_stage_pool_destroy(s->pool);
+    mfs_stage_links_destroy(s->links);
+    mfs_stage_tally_destroy(s->tally);
+}
+
+/* What is out of memory is to be on the disk when the call has ended. */
+static void settle(const struct mfs_stage *s, struct mfs_stage_dir *top)
+{
+    if (!s->nparts && syncfs(top->to) < 0)
+        mfs_stage_fail(top->stage, top, NULL, true, -errno, "%s", strerror(errno));
+}
+
+static void finish_late(struct mfs_stage *s)
+{
+    struct mfs_stage_dir *d;
+
+    while ((d = s->late)) {
+        s->late = d->late;
+        mfs_stage_dir_put(d);
+    }
+}
+
+static int copy_all(struct mfs_stage *s, struct mfs_stage_result *result, struct mfs_err *err)
+{
+    struct mfs_stage_counter *counter;
+    struct mfs_stage_dir *top;
+    int rc = open_target(s, &top, err), lock;
+
+    if (rc)
+        return rc;
+    umask(0);
+    lock = mfs_stage_lock(s, top->to, err);
+    if (lock < 0) {
+        mfs_stage_dir_put(top);
+        return lock;
+    }
+    counter = mfs_stage_count_begin(s);
+    add_entries(s, top);
+    mfs_stage_pool_wait(s->pool);
+    mfs_stage_count_end(counter);
+    settle(s, top);
+    mfs_stage_unlock(s, top->to, lock);
+    finish_late(s);
+    mfs_stage_dir_put(top);
+    mfs_stage_tally_result(s->tally, result);
+    result->full = s->full;
+    result->stopped = *s->plan->stop;
+    return 0;
+}
+
+int mfs_stage_run(const struct mfs_stage_plan *plan, struct mfs_stage_result *result,
+                  struct mfs_err *err)
+{
+    struct mfs_stage s = {.plan = plan};
+    int rc;
+
+    raise_limit();
+    rc = begin(&s, err);
+    if (!rc)
+        rc = copy_all(&s, result, err);
+    end(&s);
+    return rc;
+}

@@ -1,0 +1,209 @@
+/* Finds what there is to copy. A directory's task opens both sides and adds a task for each name in
+ * it; what a name is, the task itself looks up, so that many look-ups are under way at a time. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "stage/impl.h"
+
+struct mfs_stage_item *mfs_stage_item_create(struct mfs_stage_dir *dir, const char *from,
+                                             const char *to)
+{
+    bool same = !strcmp(from, to);
+    size_t a = strlen(from) + 1, b = same ? 0 : strlen(to) + 1;
+    struct mfs_stage_item *i = malloc(sizeof *i + a + b);
+
+    if (!i) {
+        mfs_stage_fail(dir->stage, dir, from, false, -ENOMEM, "out of memory");
+        return NULL;
+    }
+    memset(i, 0, sizeof *i);
+    memcpy(i->from, from, a);
+    i->to = same ? i->from : i->from + a;
+    memcpy(i->from + a, to, b);
+    i->dir = dir;
+    mfs_stage_dir_get(dir);
+    return i;
+}
+
+void mfs_stage_item_destroy(struct mfs_stage_item *i)
+{
+    mfs_stage_dir_put(i->dir);
+    free(i);
+}
+
+/* ---- a directory ----------------------------------------------------------------------------- */
+
+static struct mfs_stage_item *item_of(struct mfs_stage_task *t)
+{
+    return (struct mfs_stage_item *)((char *)t - offsetof(struct mfs_stage_item, task));
+}
+
+/* As long as it is being filled only this user may look into it. */
+static int make(struct mfs_stage_dir *d, const struct mfs_stage_item *i)
+{
+    struct mfs_stage *s = d->stage;
+    int rc = mkdirat(i->dir->to, i->to, 0700);
+
+    if (rc < 0 && errno != EEXIST)
+        return -errno;
+    d->fresh = !rc;
+    d->to = openat(i->dir->to, i->to, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (d->to < 0 && errno == EACCES && s->self.st_uid) { /* an earlier run has closed it */
+        if (fchmodat(i->dir->to, i->to, 0700, 0) < 0)
+            return -errno;
+        d->to = openat(i->dir->to, i->to, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    }
+    if (d->to < 0)
+        return errno == ELOOP ? -ENOTDIR : -errno;
+    if (!d->fresh && s->self.st_uid && (d->st.st_mode & S_IRWXU) != S_IRWXU)
+        fchmod(d->to, 0700);
+    if (d->fresh)
+        mfs_stage_tally_add(s->tally, MFS_STAGE_DIRECTORIES, 1);
+    return 0;
+}
+
+static bool open_target(struct mfs_stage_dir *d, const struct mfs_stage_item *i)
+{
+    int rc = make(d, i);
+
+    if (!rc)
+        rc = mfs_stage_dir_learn(d);
+    if (rc == -ENOTDIR)
+        mfs_stage_fail(d->stage, i->dir, i->to, true, rc,
+                       "is there and is no directory: move it out of the way");
+    else if (rc < 0)
+        mfs_stage_fail(d->stage, i->dir, i->to, true, rc, "%s", strerror(-rc));
+    return !rc;
+}
+
+static bool open_source(struct mfs_stage_dir *d, const struct mfs_stage_item *i)
+{
+    struct mfs_stage *s = d->stage;
+    int follow = i->from[strlen(i->from) - 1] == '/' ? 0 : O_NOFOLLOW;
+
+    d->from = openat(i->dir->from, i->from, O_RDONLY | O_DIRECTORY | O_CLOEXEC | follow);
+    if (d->from < 0 || fstat(d->from, &d->st) < 0) {
+        mfs_stage_fail(s, i->dir, i->from, false, -errno, "%s", strerror(errno));
+        return false;
+    }
+    if (d->st.st_dev == s->dev && d->st.st_ino == s->ino) {
+        mfs_stage_fail(s, i->dir, i->from, false, -EINVAL,
+                       "is the target itself, which is not copied into itself");
+        return false;
+    }
+    return true;
+}
+
+static void add(struct mfs_stage_dir *d, const struct dirent *e)
+{
+    const char *name = e->d_name;
+    struct mfs_stage_item *i;
+
+    if (!strcmp(name, ".") || !strcmp(name, "..") ||
+        !strncmp(name, MFS_STAGE_TEMPORARY, strlen(MFS_STAGE_TEMPORARY)))
+        return;
+    i = mfs_stage_item_create(d, name, name);
+    if (!i)
+        return;
+    if (e->d_type == DT_DIR)
+        mfs_stage_walk_directory(i);
+    else
+        mfs_stage_walk_item(i);
+}
+
+static void add_all(struct mfs_stage_dir *d)
+{
+    int fd = openat(d->from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *names = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *e;
+
+    errno = fd < 0 || names ? errno : ENOMEM;
+    while (names && !mfs_stage_ends(d->stage)) {
+        errno = 0;
+        e = readdir(names);
+        if (!e)
+            break;
+        add(d, e);
+        mfs_stage_pool_help(d->stage->pool);
+        errno = 0;
+    }
+    if (errno)
+        mfs_stage_fail(d->stage, d, NULL, false, -errno, "%s", strerror(errno));
+    if (names)
+        closedir(names);
+    else if (fd >= 0)
+        close(fd);
+}
+
+/* What is the target itself has the lock in it, whose end changes its times. */
+static void finish_late(struct mfs_stage_dir *d)
+{
+    mfs_stage_dir_get(d);
+    d->late = d->stage->late;
+    while (!atomic_compare_exchange_weak(&d->stage->late, &d->late, d))
+        ;
+}
+
+static void run_directory(struct mfs_stage_task *task)
+{
+    struct mfs_stage_item *i = item_of(task);
+    struct mfs_stage *s = i->dir->stage;
+    struct mfs_stage_dir *d =
+        mfs_stage_ends(s) ? NULL : mfs_stage_dir_create(s, i->dir, i->from, i->to);
+
+    if (!d) {
+        if (!mfs_stage_ends(s))
+            mfs_stage_fail(s, i->dir, i->from, false, -ENOMEM, "out of memory");
+    } else {
+        if (open_source(d, i) && open_target(d, i)) {
+            d->takes = true;
+            if (!strcmp(i->to, "."))
+                finish_late(d);
+            add_all(d);
+        }
+        mfs_stage_dir_put(d);
+    }
+    mfs_stage_item_destroy(i);
+}
+
+/* ---- anything -------------------------------------------------------------------------------- */
+
+static void run_item(struct mfs_stage_task *task)
+{
+    struct mfs_stage_item *i = item_of(task);
+    struct mfs_stage *s = i->dir->stage;
+    struct stat st;
+
+    if (mfs_stage_ends(s)) {
+        mfs_stage_item_destroy(i);
+    } else if (fstatat(i->dir->from, i->from, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+        mfs_stage_fail(s, i->dir, i->from, false, -errno, "%s", strerror(errno));
+        mfs_stage_item_destroy(i);
+    } else if (S_ISDIR(st.st_mode)) {
+        mfs_stage_walk_directory(i);
+    } else if (i->from[strlen(i->from) - 1] == '/') {
+        mfs_stage_fail(s, i->dir, i->from, false, -ENOTDIR, "%s", strerror(ENOTDIR));
+        mfs_stage_item_destroy(i);
+    } else if (mfs_stage_link_begin(i, &st)) {
+        if (S_ISREG(st.st_mode))
+            mfs_stage_copy_file(i, &st);
+        else
+            mfs_stage_copy_other(i, &st);
+    }
+}
+
+void mfs_stage_walk_item(struct mfs_stage_item *i)
+{
+    i->task.run = run_item;
+    mfs_stage_pool_add(i->dir->stage->pool, &i->task);
+}
+
+void mfs_stage_walk_directory(struct mfs_stage_item *i)
+{
+    i->task.run = run_directory;
+    mfs_stage_pool_add_directory(i->dir->stage->pool, &i->task);
+}
