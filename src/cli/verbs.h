@@ -7,7 +7,7 @@
 struct mfs_client;
 
 extern const struct mfs_verb mfs_verb_mount, mfs_verb_umount, mfs_verb_fsck, mfs_verb_lost,
-    mfs_verb_layout, mfs_verb_renew, mfs_verb_stats, mfs_verb_trace, mfs_verb_profile,
+    mfs_verb_layout, mfs_verb_renew, mfs_verb_stats, mfs_verb_trace, mfs_verb_profile, mfs_verb_top,
     mfs_verb_bench, mfs_verb_stage_in, mfs_verb_stage_out;
 
 /* Joins the call's deployment as a client without a file system, under the verb's name; blocks

@@ -550,6 +550,27 @@ struct mfs_told {
     bool nothing; /* … and never has */
 };
 
+#define MFS_HOT_NAME 256
+#define MFS_HOT_MOST 64U
+#define MFS_HOT_TOLD 8U /* that a client tells of each kind */
+
+/* Of samples of requests, in which what is some seconds old counts less. */
+struct mfs_hot_item {
+    char name[MFS_HOT_NAME];    /* a path from the mount on, or "program[pid]" */
+    double requests, bytes, ms; /* together */
+};
+
+/* What a mount's requests are of: those with the most of them first. */
+struct mfs_hot {
+    double requests; /* all */
+    uint32_t nfiles;
+    struct mfs_hot_item *file;
+    uint32_t ndirs;
+    struct mfs_hot_item *dir;
+    uint32_t nprograms;
+    struct mfs_hot_item *program;
+};
+
 struct mfs_mounts {
     struct mfs_told told;
     uint32_t left_out; /* behind the last one, as only so many were asked for */
@@ -653,6 +674,7 @@ extern const struct mfs_schema mfs_scale_report_schema; /* also for cm scale --j
 extern const struct mfs_schema mfs_image_part_schema;   /* also for manifests */
 extern const struct mfs_schema mfs_checkpoint_schema;
 extern const struct mfs_schema mfs_mounts_schema; /* also for cm clients --json, without figures */
+extern const struct mfs_schema mfs_hot_schema;    /* also for .memefs/hot.json */
 extern const struct mfs_schema mfs_event_schema;  /* also for cm events --json */
 extern const struct mfs_schema mfs_events_schema;
 extern const struct mfs_schema mfs_stats_schema; /* also for memefs stats --json */

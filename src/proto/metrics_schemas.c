@@ -133,6 +133,28 @@ const struct mfs_schema mfs_mounts_schema = {
            {.name = "clients", MFS_FIELD_LIST(struct mfs_mounts, mount, n, &mfs_mount_schema)},
            {0}}};
 
+static const struct mfs_schema hot_item_schema = {
+    "hot", sizeof(struct mfs_hot_item),
+    FIELDS{{.name = "name", .required = true, MFS_FIELD(STR, struct mfs_hot_item, name)},
+           {.name = "requests", MFS_FIELD(F64, struct mfs_hot_item, requests)},
+           {.name = "bytes", MFS_FIELD(F64, struct mfs_hot_item, bytes)},
+           {.name = "ms", MFS_FIELD(F64, struct mfs_hot_item, ms)},
+           {0}}};
+
+const struct mfs_schema mfs_hot_schema = {
+    "hot", sizeof(struct mfs_hot),
+    FIELDS{{.name = "requests", MFS_FIELD(F64, struct mfs_hot, requests)},
+           {.name = "files",
+            MFS_FIELD_LIST(struct mfs_hot, file, nfiles, &hot_item_schema),
+            .max = MFS_HOT_MOST},
+           {.name = "directories",
+            MFS_FIELD_LIST(struct mfs_hot, dir, ndirs, &hot_item_schema),
+            .max = MFS_HOT_MOST},
+           {.name = "processes",
+            MFS_FIELD_LIST(struct mfs_hot, program, nprograms, &hot_item_schema),
+            .max = MFS_HOT_MOST},
+           {0}}};
+
 const struct mfs_schema mfs_event_schema = {
     "event", sizeof(struct mfs_event),
     FIELDS{{.name = "time", MFS_FIELD(STR, struct mfs_event, time)},

@@ -1,5 +1,8 @@
 #include "trace/rates.h"
 
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MB 1e6
@@ -71,7 +74,7 @@ static void add(struct mfs_rates *r, const struct mfs_metric_sample *s, double n
     }
 }
 
-static void put_quantiles(struct mfs_rates *r, struct mfs_metric_bucket *bucket)
+static void put_quantiles(struct mfs_metric_bucket *bucket, double *p50_ms, double *p99_ms)
 {
     struct mfs_metric_sample all = {.kind = MFS_METRIC_HISTOGRAM, .bucket = bucket};
 
@@ -80,8 +83,8 @@ static void put_quantiles(struct mfs_rates *r, struct mfs_metric_bucket *bucket)
         if (bucket[i].count > 0)
             bucket[all.nbuckets++] = (struct mfs_metric_bucket){i, bucket[i].count};
     }
-    r->p50_ms = mfs_metric_quantile(&all, 0.5) * 1e3;
-    r->p99_ms = mfs_metric_quantile(&all, 0.99) * 1e3;
+    *p50_ms = mfs_metric_quantile(&all, 0.5) * 1e3;
+    *p99_ms = mfs_metric_quantile(&all, 0.99) * 1e3;
 }
 
 void mfs_rates_between(const struct mfs_metric_snapshot *before,
@@ -99,8 +102,61 @@ void mfs_rates_between(const struct mfs_metric_snapshot *before,
             add_durations(before, s, bucket);
     }
     r->hits = looked_up > 0 ? 100 * (1 - asked / looked_up) : -1;
-    put_quantiles(r, bucket);
+    put_quantiles(bucket, &r->p50_ms, &r->p99_ms);
 }
+
+/* ---- by kind of operation -------------------------------------------------------------------- */
+
+static void put_op(const struct mfs_metric_snapshot *before, const struct mfs_metric_sample *s,
+                   double seconds, struct mfs_rates_op *op)
+{
+    const struct mfs_metric_sample *was = find(before, s->name, s->labels);
+    struct mfs_metric_bucket bucket[MFS_METRIC_BUCKETS] = {{0}};
+    double sum = s->sum - (was != NULL ? was->sum : 0);
+
+    *op = (struct mfs_rates_op){.rate = more(before, s) / seconds,
+                                .busy = sum > 0 ? sum / seconds : 0,
+                                .all_p50_ms = s->p50 * 1e3,
+                                .max_ms = s->max * 1e3,
+                                .all = s->value};
+    sscanf(s->labels, "operation=\"%23[^\"]", op->name);
+    add_durations(before, s, bucket);
+    put_quantiles(bucket, &op->p50_ms, &op->p99_ms);
+}
+
+static void add_errors(const struct mfs_metric_snapshot *before, const struct mfs_metric_sample *s,
+                       double seconds, struct mfs_rates_op *list, uint32_t n)
+{
+    char name[24] = "";
+
+    if (strcmp(s->labels, "operation=\"lookup\",errno=\"ENOENT\"") == 0)
+        return;
+    sscanf(s->labels, "operation=\"%23[^\"]", name);
+    for (uint32_t i = 0; i < n; i++)
+        if (strcmp(list[i].name, name) == 0) {
+            list[i].errors += more(before, s) / seconds;
+            list[i].all_errors += s->value;
+        }
+}
+
+int mfs_rates_operations(const struct mfs_metric_snapshot *before,
+                         const struct mfs_metric_snapshot *after, double seconds,
+                         struct mfs_rates_op **list, uint32_t *n)
+{
+    *n = 0;
+    *list = calloc(after->n + 1, sizeof **list);
+    if (*list == NULL)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < after->n; i++)
+        if (strcmp(after->sample[i].name, "memefs_operation_duration_seconds") == 0)
+            put_op(before, &after->sample[i], seconds, &(*list)[(*n)++]);
+    for (uint32_t i = 0; i < after->n; i++)
+        if (strcmp(after->sample[i].name, "memefs_operation_errors_total") == 0)
+            add_errors(before, &after->sample[i], seconds, *list, *n);
+    return 0;
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
 
 int mfs_rates_head(struct mfs_buf *to)
 {

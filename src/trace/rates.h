@@ -23,6 +23,21 @@ void mfs_rates_between(const struct mfs_metric_snapshot *before,
                        const struct mfs_metric_snapshot *after, double seconds,
                        struct mfs_rates *rates);
 
+/* The same of a kind of operation. */
+struct mfs_rates_op {
+    char name[24];
+    double rate, errors;       /* each second; errors: without look-ups of what is not there */
+    double p50_ms, p99_ms;     /* of those that have come since */
+    double busy;               /* s of each second that requests of it took, together */
+    double all_p50_ms, max_ms; /* of all so far */
+    uint64_t all, all_errors;
+};
+
+/* Those that there were so far, in the order of `after`. *list is to be freed. 0 or -ENOMEM. */
+int mfs_rates_operations(const struct mfs_metric_snapshot *before,
+                         const struct mfs_metric_snapshot *after, double seconds,
+                         struct mfs_rates_op **list, uint32_t *n);
+
 /* Appends a line. 0 or -ENOMEM. */
 int mfs_rates_head(struct mfs_buf *to);
 int mfs_rates_text(const struct mfs_rates *r, struct mfs_buf *to);

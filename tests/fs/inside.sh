@@ -32,7 +32,7 @@ cp -a "$1/." "$scratch/copy"
 
 # Contents. The kernel has not asked for the time of birth of anything before.
 [ "$(stat --cached=never -c '%F %a %s %W' "$inside/stats")" = "regular empty file 444 0 0" ] || fail "stat: $(stat "$inside/stats")"
-[ "$(find "$inside" -type f | wc -l)" -eq 12 ] || fail "find: $(find "$inside")"
+[ "$(find "$inside" -type f | wc -l)" -eq 14 ] || fail "find: $(find "$inside")"
 grep -q 'memefs_operation_duration_seconds{operation="mkdir"}' "$inside/stats" || fail "stats"
 jq -e '.sources[0].figures | length > 3' "$inside/stats.json" >/dev/null || fail "stats.json"
 jq -e '.sources[0].figures | map({(.name): .value}) | add | .memefs_requests_under_way == 0 and (.memefs_requests_waiting // 0) == 0' \
@@ -79,6 +79,7 @@ as_nobody=(setpriv --reuid 65534 --regid 65534 --clear-groups)
 "${as_nobody[@]}" cat "$inside/nodes" >/dev/null || fail "nodes is not for everybody"
 refused denied "${as_nobody[@]}" cat "$inside/trace"
 refused denied "${as_nobody[@]}" cat "$inside/slow"
+refused denied "${as_nobody[@]}" cat "$inside/hot"
 
 # A line for each request, live.
 cat "$inside/trace.json" >"$scratch/trace" &

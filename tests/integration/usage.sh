@@ -35,7 +35,7 @@ same_options() # PAGE COMMAND…
 }
 same_options cm.1 "cm start" "cm status" "cm top" "cm describe" "cm list" "cm scale" "cm drain" "cm replace" "cm forget" "cm rebalance" "cm policy" "cm events" "cm doctor" "cm report" "cm stop"
 same_options lm.8 lm
-same_options memefs.1 "memefs mount" "memefs umount" "memefs layout" "memefs fsck" "memefs lost" "memefs stats" "memefs profile" "memefs trace" "memefs stage-in" "memefs bench"
+same_options memefs.1 "memefs mount" "memefs umount" "memefs layout" "memefs fsck" "memefs lost" "memefs stats" "memefs profile" "memefs top" "memefs trace" "memefs stage-in" "memefs bench"
 sed -n '/^.SH MOUNT OPTIONS/,/^.SH EXIT/p' "$HARNESS_DIR/../../docs/man/memefs.1" >"$T/section"
 for option in $(memefs mount --help | sed -n '/^Mount options/,$s/^  \([a-z_]*\)[= ].*/\1/p'); do
     grep -qw -- "$option" "$T/section" || fail "memefs.1 does not tell of -o $option"

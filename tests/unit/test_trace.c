@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -13,7 +14,9 @@
 #include "base/clock.h"
 #include "base/phases.h"
 #include "base/shown.h"
+#include "trace/hot.h"
 #include "trace/line.h"
+#include "trace/rates.h"
 #include "trace/ring.h"
 
 static struct mfs_trace_line sample(void)
@@ -242,6 +245,118 @@ static void readers_beside_writers_lose_nothing_unheard(void **state)
     mfs_trace_ring_destroy(ring);
 }
 
+static void hot_add(struct mfs_hot_sampler *h, const char *op, const char *path, int64_t now)
+{
+    struct mfs_trace_line l = sample();
+
+    snprintf(l.op, sizeof l.op, "%s", op);
+    snprintf(l.path, sizeof l.path, "%s", path);
+    mfs_hot_add(h, &l, now);
+}
+
+static void what_is_asked_for_most_is_known_among_many(void **state)
+{
+    struct mfs_hot_sampler *h = mfs_hot_create();
+    int64_t now = mfs_clock_mono();
+    char path[64];
+    struct mfs_hot hot;
+
+    (void)state;
+    assert_non_null(h);
+    assert_true(mfs_hot_is_due(h, now));
+    for (unsigned i = 0; i < 1000; i++) {
+        snprintf(path, sizeof path, "once/f%u", i);
+        hot_add(h, "lookup", path, now);
+        if (i % 2 == 0)
+            hot_add(h, "write", "a/often", now);
+        if (i % 4 == 0)
+            hot_add(h, "readdir", "a/dir", now);
+    }
+    assert_false(mfs_hot_is_due(h, now));
+    mfs_hot_watched(h, now);
+    assert_true(mfs_hot_is_due(h, now + 5 * MFS_MSEC));
+    assert_int_equal(mfs_hot_take(h, now, 8, &hot), 0);
+    assert_int_equal((int)hot.requests, 1750);
+    assert_int_equal(hot.nfiles, 8);
+    assert_string_equal(hot.file[0].name, "a/often");
+    assert_in_range((int)hot.file[0].requests, 500, 500 + 1500 / MFS_HOT_KEYS);
+    assert_in_range((int)(hot.file[0].bytes / hot.file[0].requests), 9, 10);
+    assert_string_equal(hot.dir[0].name, "once");
+    assert_string_equal(hot.dir[1].name, "a");
+    assert_string_equal(hot.dir[2].name, "a/dir");
+    assert_int_equal((int)hot.dir[2].requests, 250);
+    assert_string_equal(hot.program[0].name, "python3[4711]");
+    mfs_schema_clear(&mfs_hot_schema, &hot);
+
+    /* What was is forgotten. */
+    hot_add(h, "open", "now", now + 21 * MFS_SEC);
+    assert_int_equal(mfs_hot_take(h, now + 21 * MFS_SEC, 64, &hot), 0);
+    assert_int_equal((int)hot.requests, 1750 / 4 + 1);
+    mfs_schema_clear(&mfs_hot_schema, &hot);
+    assert_int_equal(mfs_hot_take(h, now + 3600 * MFS_SEC, 64, &hot), 0);
+    assert_int_equal(hot.nfiles + hot.ndirs + hot.nprograms, 0);
+    mfs_schema_clear(&mfs_hot_schema, &hot);
+    mfs_hot_destroy(h);
+}
+
+static void a_long_path_keeps_its_end(void **state)
+{
+    struct mfs_hot_sampler *h = mfs_hot_create();
+    char path[MFS_TRACE_PATH] = "";
+    struct mfs_hot hot;
+
+    (void)state;
+    assert_non_null(h);
+    for (unsigned i = 0; i < 40; i++)
+        strcat(path, "directory/");
+    strcat(path, "end");
+    hot_add(h, "write", path, mfs_clock_mono());
+    assert_int_equal(mfs_hot_take(h, mfs_clock_mono(), 8, &hot), 0);
+    assert_true(strlen(hot.file[0].name) < MFS_HOT_NAME);
+    assert_memory_equal(hot.file[0].name, "…/directory/", strlen("…/directory/"));
+    assert_string_equal(hot.file[0].name + strlen(hot.file[0].name) - 4, "/end");
+    mfs_schema_clear(&mfs_hot_schema, &hot);
+    mfs_hot_destroy(h);
+}
+
+#define DURATION "memefs_operation_duration_seconds"
+
+static void rates_are_told_by_operation(void **state)
+{
+    struct mfs_metric_bucket was[] = {{3, 10}}, is[] = {{3, 10}, {10, 20}};
+    struct mfs_metric_sample old = {.name = DURATION,
+                                    .labels = "operation=\"write\"",
+                                    .kind = MFS_METRIC_HISTOGRAM,
+                                    .value = 10,
+                                    .sum = 0.1,
+                                    .nbuckets = 1,
+                                    .bucket = was};
+    struct mfs_metric_sample now[] = {old,
+                                      {.name = "memefs_operation_errors_total",
+                                       .labels = "operation=\"write\",errno=\"ENOSPC\"",
+                                       .value = 4},
+                                      {.name = "memefs_operation_errors_total",
+                                       .labels = "operation=\"lookup\",errno=\"ENOENT\"",
+                                       .value = 4}};
+    const struct mfs_metric_snapshot before = {1, &old}, after = {3, now};
+    struct mfs_rates_op *op;
+    uint32_t n;
+
+    (void)state;
+    now[0].value = 30;
+    now[0].sum = 1.1;
+    now[0].nbuckets = 2;
+    now[0].bucket = is;
+    assert_int_equal(mfs_rates_operations(&before, &after, 2, &op, &n), 0);
+    assert_int_equal(n, 1);
+    assert_string_equal(op->name, "write");
+    assert_true(op->rate == 10 && op->errors == 2);
+    assert_true(op->busy > 0.49 && op->busy < 0.51);
+    assert_true(op->p50_ms > 0.512 && op->p50_ms <= 1.024); /* of those since alone */
+    assert_int_equal(op->all, 30);
+    free(op);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -249,6 +364,9 @@ int main(void)
         cmocka_unit_test(bytes_are_unescaped_within_the_line),
         cmocka_unit_test(a_text_has_what_it_waits_for),
         cmocka_unit_test(phases_add_up),
+        cmocka_unit_test(what_is_asked_for_most_is_known_among_many),
+        cmocka_unit_test(a_long_path_keeps_its_end),
+        cmocka_unit_test(rates_are_told_by_operation),
         cmocka_unit_test(a_ring_without_a_reader_takes_nothing),
         cmocka_unit_test(readers_beside_writers_lose_nothing_unheard),
     };

@@ -1,33 +1,22 @@
 #include "cm/cli/top/sampler.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/threads/thread.h"
 #include "cm/ask/client.h"
 #include "cm/state/event_reader.h"
 
 #define TIME_LIMIT (5 * MFS_SEC)
 #define STEP       (1 * MFS_SEC)
-#define END_TIME   (300 * MFS_MSEC)
 
 struct mfs_top_sampler {
-    pthread_t thread;
     struct mfs_paths paths;
-    int wake;
     struct mfs_event_reader *events; /* NULL: none yet */
     struct mfs_event last[MFS_TOP_EVENTS];
     uint64_t nlast; /* events seen; the last of them are in the ring */
     struct mfs_top_sample before;
-    pthread_mutex_t mutex; /* of what follows */
-    pthread_cond_t cond;
-    bool stop, ended;
-    struct mfs_top_sample fresh;
-    struct mfs_err why;
 };
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -112,106 +101,46 @@ static void keep_rates(struct mfs_top_sampler *t, const struct mfs_top_sample *s
     t->before.when = s->when;
 }
 
-static void look(struct mfs_top_sampler *t)
+void *mfs_top_sampler_take(void *sampler, struct mfs_err *err)
 {
-    struct mfs_top_sample s;
-    struct mfs_err err = {0};
-    int rc = ask(&t->paths, &s, &t->before, &err);
+    struct mfs_top_sampler *t = sampler;
+    struct mfs_top_sample *s = calloc(1, sizeof *s);
 
     read_events(t);
-    if (!rc) {
-        give_events(t, &s);
-        keep_rates(t, &s);
+    if (!s) {
+        mfs_err_set(err, -ENOMEM, "out of memory");
+        return NULL;
     }
-    pthread_mutex_lock(&t->mutex);
-    if (!rc) {
-        mfs_top_clear(&t->fresh);
-        t->fresh = s;
+    if (ask(&t->paths, s, &t->before, err)) {
+        free(s);
+        return NULL;
     }
-    t->why = err;
-    t->why.code = rc;
-    pthread_mutex_unlock(&t->mutex);
+    give_events(t, s);
+    keep_rates(t, s);
+    return s;
 }
 
-static void *run(void *arg)
+void mfs_top_sample_free(void *sample)
 {
-    struct mfs_top_sampler *t = arg;
-
-    pthread_mutex_lock(&t->mutex);
-    while (!t->stop) {
-        pthread_mutex_unlock(&t->mutex);
-        look(t);
-        if (write(t->wake, "", 1) < 0 && errno != EAGAIN)
-            mfs_clock_sleep(STEP); /* it looks by itself, too */
-        pthread_mutex_lock(&t->mutex);
-        if (!t->stop)
-            mfs_cond_wait(&t->cond, &t->mutex, STEP);
-    }
-    t->ended = true;
-    pthread_cond_broadcast(&t->cond);
-    pthread_mutex_unlock(&t->mutex);
-    return NULL;
+    if (sample)
+        mfs_top_clear(sample);
+    free(sample);
 }
 
-static void destroy(struct mfs_top_sampler *t)
-{
-    mfs_event_reader_close(t->events);
-    mfs_top_clear(&t->before);
-    mfs_top_clear(&t->fresh);
-    pthread_cond_destroy(&t->cond);
-    pthread_mutex_destroy(&t->mutex);
-    free(t);
-}
-
-struct mfs_top_sampler *mfs_top_sampler_start(const struct mfs_paths *p, int wake)
+struct mfs_top_sampler *mfs_top_sampler_create(const struct mfs_paths *p)
 {
     struct mfs_top_sampler *t = calloc(1, sizeof *t);
 
-    if (!t)
-        return NULL;
-    t->paths = *p;
-    t->wake = wake;
-    pthread_mutex_init(&t->mutex, NULL);
-    mfs_cond_init(&t->cond);
-    if (!mfs_thread_start(&t->thread, "sampler", run, t))
-        return t;
-    destroy(t);
-    return NULL;
+    if (t)
+        t->paths = *p;
+    return t;
 }
 
-bool mfs_top_sampler_end(struct mfs_top_sampler *t)
+void mfs_top_sampler_destroy(void *sampler)
 {
-    int64_t until = mfs_clock_mono() + END_TIME;
-    bool ended;
+    struct mfs_top_sampler *t = sampler;
 
-    pthread_mutex_lock(&t->mutex);
-    t->stop = true;
-    pthread_cond_broadcast(&t->cond);
-    while (!t->ended && mfs_clock_mono() < until)
-        mfs_cond_wait(&t->cond, &t->mutex, END_TIME);
-    ended = t->ended;
-    pthread_mutex_unlock(&t->mutex);
-    if (!ended)
-        return false;
-    /* What OpenSSL has for the thread is freed as it ends: not beside exit(3), which frees the
-     * rest. */
-    pthread_join(t->thread, NULL);
-    destroy(t);
-    return true;
-}
-
-bool mfs_top_sampler_take(struct mfs_top_sampler *t, struct mfs_top_sample *s, struct mfs_err *err)
-{
-    bool newer;
-
-    pthread_mutex_lock(&t->mutex);
-    *err = t->why;
-    newer = t->fresh.when > 0;
-    if (newer) {
-        mfs_top_clear(s);
-        *s = t->fresh;
-        t->fresh = (struct mfs_top_sample){0};
-    }
-    pthread_mutex_unlock(&t->mutex);
-    return newer;
+    mfs_event_reader_close(t->events);
+    mfs_top_clear(&t->before);
+    free(t);
 }

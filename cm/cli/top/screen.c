@@ -330,8 +330,14 @@ static const char help[] =
     "carries of what it can or, where that is not known, of the most just now.\n"
     "P50 and P99: so long operations have taken so far, half of them and 99 % at most.\n";
 
-void mfs_top_screen_draw(const struct mfs_top_sample *s, struct mfs_top_view *v)
+static const struct mfs_top_sample none;
+
+void mfs_top_screen_draw(void *view, const void *sample, const char *notice)
 {
+    const struct mfs_top_sample *s = sample ? sample : &none;
+    struct mfs_top_view *v = view;
+
+    v->notice = notice;
     erase();
     if (COLS < LEAST_COLS || LINES < LEAST_ROWS) {
         mfs_paint_put(0, 0, "too small");
@@ -397,23 +403,32 @@ static bool take_page(struct mfs_top_view *v, int key)
     return true;
 }
 
-enum mfs_top_key mfs_top_screen_key(const struct mfs_top_sample *s, struct mfs_top_view *v)
+enum mfs_live_key mfs_top_screen_key(void *view, const void *sample)
 {
+    const struct mfs_top_sample *s = sample ? sample : &none;
+    struct mfs_top_view *v = view;
     int key = getch();
 
     if (key == ERR)
-        return MFS_TOP_KEY_NONE;
+        return MFS_LIVE_NONE;
     if (key == KEY_RESIZE)
-        return MFS_TOP_KEY_REDRAW;
+        return MFS_LIVE_TAKEN; /* the size has changed */
     if (key == 'q' || key == 'Q')
-        return MFS_TOP_KEY_QUIT;
+        return MFS_LIVE_QUIT;
     if (take_page(v, key) || take_order(v, key))
-        return MFS_TOP_KEY_TAKEN;
+        return MFS_LIVE_TAKEN;
     if (key == 'p' || key == ' ')
         v->paused = !v->paused;
     else if (key == KEY_DOWN || key == 'j')
         select_node(s, v, 1);
     else if (key == KEY_UP || key == 'k')
         select_node(s, v, -1);
-    return MFS_TOP_KEY_TAKEN;
+    return MFS_LIVE_TAKEN;
+}
+
+bool mfs_top_screen_paused(const void *view)
+{
+    const struct mfs_top_view *v = view;
+
+    return v->paused;
 }

@@ -1,31 +1,16 @@
 /* `cm top`: a live screen; without a terminal, or with --once, one sample as text or JSON. */
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/text.h"
 #include "cm/ask/client.h"
 #include "cm/cli/render.h"
 #include "cm/cli/top/sampler.h"
 #include "cm/cli/top/screen.h"
 #include "cm/cli/verbs.h"
+#include "show/live.h"
 #include "show/paint.h"
 
-#define TICK_MS     1000 /* the clock on the screen, and a look whether a signal has come */
 #define CHECK_LIMIT (10 * MFS_SEC)
-#define EXIT_SIGNAL 128 /* and its number: as a shell says it */
-
-static volatile sig_atomic_t ended_by;
-
-static void on_end(int signo)
-{
-    ended_by = signo;
-}
 
 static int show_once(struct mfs_verb_call *call, struct mfs_err *err)
 {
@@ -43,71 +28,19 @@ static int show_once(struct mfs_verb_call *call, struct mfs_err *err)
     return rc;
 }
 
-/* All that has come; while it is paused samples are left where they are. */
-static void take(struct mfs_top_sampler *t, struct mfs_top_sample *s, struct mfs_top_view *v)
-{
-    struct mfs_err why;
-
-    if (v->paused)
-        return;
-    mfs_top_sampler_take(t, s, &why);
-    mfs_text_copy(v->notice, sizeof v->notice, why.code ? why.msg : "");
-}
-
-static int serve(struct mfs_top_sampler *t, int wake)
-{
-    struct pollfd fds[] = {{STDIN_FILENO, POLLIN, 0}, {wake, POLLIN, 0}};
-    struct mfs_top_sample s = {0};
-    struct mfs_top_view v = {0};
-    enum mfs_top_key key = MFS_TOP_KEY_NONE;
-    char bytes[64];
-
-    while (!ended_by && key != MFS_TOP_KEY_QUIT) {
-        mfs_top_screen_draw(&s, &v);
-        poll(fds, 2, TICK_MS);
-        if (fds[0].revents & (POLLHUP | POLLERR))
-            break; /* the terminal has gone */
-        while (read(wake, bytes, sizeof bytes) == (ssize_t)sizeof bytes)
-            ;
-        do
-            key = mfs_top_screen_key(&s, &v);
-        while (key != MFS_TOP_KEY_NONE && key != MFS_TOP_KEY_QUIT);
-        take(t, &s, &v);
-    }
-    mfs_top_clear(&s);
-    return ended_by ? EXIT_SIGNAL + ended_by : 0;
-}
-
-static void hear_signals(void)
-{
-    static const int ends[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
-    struct sigaction end = {.sa_handler = on_end};
-
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-        sigaction(ends[i], &end, NULL);
-}
-
-/* The terminal is taken before there is another thread, which its locale would change under. */
 static int run_screen(struct mfs_verb_call *call, struct mfs_err *err)
 {
-    struct mfs_top_sampler *t;
-    int fds[2], rc;
+    struct mfs_top_view view = {0};
+    struct mfs_live live = {.take = mfs_top_sampler_take,
+                            .source = mfs_top_sampler_create(&call->paths),
+                            .destroy = mfs_top_sampler_destroy,
+                            .free_sample = mfs_top_sample_free,
+                            .draw = mfs_top_screen_draw,
+                            .key = mfs_top_screen_key,
+                            .paused = mfs_top_screen_paused,
+                            .view = &view};
 
-    if (pipe2(fds, O_CLOEXEC | O_NONBLOCK))
-        return mfs_err_set(err, -errno, "pipe: %s", strerror(errno));
-    rc = mfs_paint_open(err);
-    if (rc) {
-        close(fds[0]);
-        close(fds[1]);
-        return rc;
-    }
-    hear_signals();
-    t = mfs_top_sampler_start(&call->paths, fds[1]); /* may write to it until the process ends */
-    rc = t ? serve(t, fds[0]) : mfs_err_set(err, -ENOMEM, "out of memory");
-    mfs_paint_close();
-    if (t && !mfs_top_sampler_end(t))
-        _exit(rc);
-    return rc;
+    return live.source ? mfs_live_run(&live, err) : mfs_err_set(err, -ENOMEM, "out of memory");
 }
 
 /* A wrong name, say, is told on the terminal as it is. */

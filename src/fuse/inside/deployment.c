@@ -9,6 +9,7 @@
 #include "fuse/inside/inside_impl.h"
 #include "fuse/inside/texts.h"
 #include "show/clients.h"
+#include "show/json.h"
 
 #define LIMIT (2 * MFS_SEC) /* the Local Manager waits for cm for 1 s */
 
@@ -93,9 +94,7 @@ static int put(struct mfs_fuse *m, struct asking *a, bool json, struct mfs_buf *
     rc = take_last(a, rc < 0, &answer);
     if (rc < 0)
         return rc;
-    rc = json ? mfs_schema_encode(schema, &answer, true, to) : put_text(a->type, &answer, to);
-    if (rc == 0 && json)
-        rc = mfs_buf_append(to, "\n", 1);
+    rc = json ? mfs_show_json(schema, &answer, true, to) : put_text(a->type, &answer, to);
     mfs_schema_clear(schema, &answer);
     return rc;
 }

@@ -18,17 +18,18 @@ static void wake(void *arg)
     sem_post(&i->wake);
 }
 
-static bool wants(void *arg, int64_t took)
+static bool wants(void *arg, int64_t now, int64_t took)
 {
     const struct mfs_inside *i = arg;
 
-    return took >= i->opts.slow || mfs_trace_ring_is_read(i->ring);
+    return took >= i->opts.slow || mfs_trace_ring_is_read(i->ring) || mfs_hot_is_due(i->hot, now);
 }
 
 static void ended(void *arg, const struct mfs_request *r, int64_t now, int error,
                   const struct iovec *answer, int n)
 {
     struct mfs_inside *i = arg;
+    bool sample = mfs_hot_is_due(i->hot, now);
     struct mfs_described d;
 
     if (mfs_trace_ring_is_read(i->ring))
@@ -38,6 +39,8 @@ static void ended(void *arg, const struct mfs_request *r, int64_t now, int error
     if (now - r->since >= i->opts.slow)
         mfs_slow_add(i->slow, &d.line);
     mfs_trace_ring_put(i->ring, &d.line);
+    if (sample)
+        mfs_hot_add(i->hot, &d.line, now);
 }
 
 static int start(struct mfs_inside *i)
@@ -47,7 +50,8 @@ static int start(struct mfs_inside *i)
     i->names = mfs_names_create(i->m->nodeids, mfs_vfs_meta(i->m->vfs), i->opts.path);
     i->slow = mfs_slow_create();
     i->ring = mfs_trace_ring_create(LINES, wake, i);
-    if (i->names == NULL || i->slow == NULL || i->ring == NULL)
+    i->hot = mfs_hot_create();
+    if (i->names == NULL || i->slow == NULL || i->ring == NULL || i->hot == NULL)
         return -ENOMEM;
     if (!i->opts.files)
         return 0;
@@ -109,6 +113,7 @@ void mfs_inside_destroy(struct mfs_fuse *m)
     mfs_buf_fini(&i->clients.text);
     mfs_buf_fini(&i->events.text);
     mfs_trace_ring_destroy(i->ring);
+    mfs_hot_destroy(i->hot);
     mfs_slow_destroy(i->slow);
     mfs_names_destroy(i->names);
     sem_destroy(&i->wake);

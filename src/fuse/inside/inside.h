@@ -3,6 +3,7 @@
  *   stats, nodes   figures; what this client has seen of nodes and partitions     everybody
  *   clients        all mounts of the deployment                                   the mount's owner
  *   events         what has happened in it                                        and root, as of
+ *   hot            files, directories and processes with the most requests
  *   slow           requests that took long, and those that have not ended yet     the next
  *   trace          a line for each request, while somebody reads
  *

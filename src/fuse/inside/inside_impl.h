@@ -12,6 +12,7 @@
 #include "fuse/inside/names.h"
 #include "fuse/inside/slow.h"
 #include "fuse/mount/session.h"
+#include "trace/hot.h"
 #include "trace/ring.h"
 
 #define MFS_INSIDE_EARLY 16U
@@ -33,6 +34,7 @@ struct mfs_inside {
     struct mfs_names *names;
     struct mfs_slow *slow;
     struct mfs_trace_ring *ring;
+    struct mfs_hot_sampler *hot;
     struct mfs_fuse *m;
 
     pthread_t thread; /* gives readers of streams their lines */

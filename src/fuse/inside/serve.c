@@ -40,6 +40,8 @@ static const struct file {
     {"clients.json", 0400, true, mfs_text_of_clients},
     {"events", 0400, false, mfs_text_of_events},
     {"events.json", 0400, true, mfs_text_of_events},
+    {"hot", 0400, false, mfs_text_of_hot},
+    {"hot.json", 0400, true, mfs_text_of_hot},
     {"slow", 0400, false, mfs_text_of_slow},
     {"slow.json", 0400, true, mfs_text_of_slow},
     {"trace", 0400, false, NULL},

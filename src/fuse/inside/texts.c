@@ -14,6 +14,7 @@
 #include "fuse/inside/describe.h"
 #include "fuse/inside/inside_impl.h"
 #include "proto/messages.h"
+#include "show/json.h"
 #include "store/store.h"
 #include "trace/nodes.h"
 
@@ -184,6 +185,22 @@ int mfs_text_of_nodes(struct mfs_fuse *m, bool json, struct mfs_buf *to)
     }
     mfs_trace_nodes_free(&nodes);
     free(parts);
+    return rc;
+}
+
+/* ---- hot ------------------------------------------------------------------------------------- */
+
+int mfs_text_of_hot(struct mfs_fuse *m, bool json, struct mfs_buf *to)
+{
+    int64_t now = mfs_clock_mono();
+    struct mfs_hot hot;
+    int rc = mfs_hot_take(m->inside->hot, now, MFS_HOT_MOST, &hot);
+
+    if (rc < 0)
+        return rc;
+    mfs_hot_watched(m->inside->hot, now);
+    rc = json ? mfs_show_json(&mfs_hot_schema, &hot, true, to) : mfs_hot_text(&hot, to);
+    mfs_schema_clear(&mfs_hot_schema, &hot);
     return rc;
 }
 

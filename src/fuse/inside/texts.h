@@ -11,6 +11,7 @@ struct mfs_fuse;
 
 int mfs_text_of_stats(struct mfs_fuse *m, bool json, struct mfs_buf *to);
 int mfs_text_of_nodes(struct mfs_fuse *m, bool json, struct mfs_buf *to);
+int mfs_text_of_hot(struct mfs_fuse *m, bool json, struct mfs_buf *to);
 /* These two ask cm, by way of the Local Manager, and wait for it, but not for long. */
 int mfs_text_of_clients(struct mfs_fuse *m, bool json, struct mfs_buf *to);
 int mfs_text_of_events(struct mfs_fuse *m, bool json, struct mfs_buf *to);

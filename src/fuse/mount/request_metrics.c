@@ -199,7 +199,7 @@ static void count(struct mfs_metric_set *set, struct mfs_request *r, int error,
     mfs_metric_observe(set, MFS_FUSE_DURATION, r->op, now - r->since);
     if (error < 0)
         count_error(set, r->op, -error);
-    if (watch != NULL && watch->wants(watch->arg, now - r->since))
+    if (watch != NULL && watch->wants(watch->arg, now, now - r->since))
         watch->ended(watch->arg, r, now, error, answer, n);
 }
 

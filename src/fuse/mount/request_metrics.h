@@ -55,7 +55,8 @@ struct mfs_request {
 
 /* Who wants to know of requests when they end. */
 struct mfs_request_watch {
-    bool (*wants)(void *arg, int64_t took); /* of one that took so many ns? Quick */
+    /* Of one that ends at mono time `now`, and took so many ns? Quick. */
+    bool (*wants)(void *arg, int64_t now, int64_t took);
     /* It is so: by the thread that answers. *answer is that, NULL when it is not known. */
     void (*ended)(void *arg, const struct mfs_request *r, int64_t now, int error,
                   const struct iovec *answer, int n);
