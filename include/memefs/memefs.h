@@ -4,7 +4,8 @@
  *
  * Consistency. A connection is one more client beside the mounts, and promises what a mount does:
  * when memefs_close or memefs_fsync has returned, every later open, stat or read by any client sees
- * all of it; names, attributes and locks are seen at once. A write that is
+ * all of it; names, attributes, locks and what memefs_put has made are
+ * seen at once. A write that is
  * neither synced nor closed may be in this process only.
  *
  * Errors. Calls return 0, a count or an offset, or a negative errno, as Linux would give it for the
@@ -14,7 +15,8 @@
  * -EINVAL where an argument is NULL that may not be.
  *
  * Threads. Any thread may make any call at any time, also on one file; but nothing may be under way
- * on what is destroyed (disconnect, close, closedir). Calls block for round trips,
+ * on what is destroyed (disconnect, close, closedir,
+ * queue_destroy). Calls block for round trips,
  * bounded by io_timeout (locks that wait: by their own limit). No call is a cancellation point nor
  * async-signal-safe; the library installs no signal handler, its threads block all signals, SIGPIPE
  * is never raised. A call goes on when a signal comes.
@@ -22,7 +24,8 @@
  * fork(2). The child may not use connections of its parent: each call says -EBADF there, and
  * memefs_disconnect, memefs_close and the like only free nothing. It may make its own.
  *
- * Ownership. Strings and buffers belong to the caller and are not used after the call. What a call
+ * Ownership. Strings and buffers belong to the caller and are not used after the call (but those of
+ * a queue's requests: until they are reaped). What a call
  * allocates for the caller says so, and is freed by memefs_free. Pointers that a call fills in are
  * set to NULL when it fails.
  *
@@ -52,9 +55,10 @@ extern "C" {
 
 /* --- connections --------------------------------------------------------------------------- */
 
-struct memefs;      /* a connection to a deployment */
-struct memefs_file; /* an open file or directory, with a position */
-struct memefs_dir;  /* a listing of a directory */
+struct memefs;       /* a connection to a deployment */
+struct memefs_file;  /* an open file or directory, with a position */
+struct memefs_dir;   /* a listing of a directory */
+struct memefs_queue; /* of asynchronous requests */
 
 /* On whose behalf. */
 struct memefs_ids {
@@ -96,9 +100,9 @@ struct memefs_options {
  * -ECONNREFUSED, -ENOENT, -EACCES, -ETIMEDOUT …, which memefs_error() explains. */
 int memefs_connect(const struct memefs_options *options, struct memefs **fs);
 
-/* What is written goes out; files and directories that are still open are closed and may not
- * be used any more; locks are given back. 0, or the first error of what could not be written; the
- * connection is gone in any case. NULL is fine. */
+/* What is written goes out; files and directories that are still open are closed and may not be
+ * used any more; locks are given back. 0, or the first error of what could not be written; the
+ * connection is gone in any case, but for -EBUSY: there is a queue of it. NULL is fine. */
 int memefs_disconnect(struct memefs *fs);
 
 /* The calling thread's last error of this library, "open: /a/b: Permission denied"; "" if there was
@@ -260,6 +264,99 @@ struct memefs_lock {
 int memefs_lock(struct memefs_file *file, const struct memefs_lock *lock, int wait_ms);
 int memefs_getlk(struct memefs_file *file, struct memefs_lock *lock); /* who is in the way; type
                                                                        * F_UNLCK: nobody */
+
+/* --- whole objects -------------------------------------------------------------------------- */
+
+#define MEMEFS_PUT_EXCL    1U /* -EEXIST if the name is there */
+#define MEMEFS_PUT_PARENTS 2U /* makes directories that are not there */
+
+/* Makes a file of these bytes at path, in place of whatever file was there, at once: a reader sees
+ * the old or the new one, whole (those who have the old one open go on to read that). Mode 0666
+ * without umask, a new inode. Up to MEMEFS_PUT_SMALL bytes it costs one round trip. -EISDIR. */
+int memefs_put(struct memefs *fs, const char *path, const void *buf, size_t len, unsigned flags);
+#define MEMEFS_PUT_SMALL 65536U
+
+/* The object's whole size, of which at most size bytes are put in buf. One round trip when small.
+ */
+ssize_t memefs_get(struct memefs *fs, const char *path, void *buf, size_t size);
+/* The same into a buffer of its own, which memefs_free frees. */
+ssize_t memefs_get_alloc(struct memefs *fs, const char *path, void **buf);
+
+/* Many at once. */
+struct memefs_item {
+    const char *path;
+    void *buf;      /* mput: the bytes, only read. mget: room for them; NULL: allocated by the call,
+                     * memefs_free frees it */
+    size_t len;     /* mput: how many. mget: the room */
+    int64_t result; /* mput: 0; mget: the object's whole size; or a negative errno */
+};
+/* How many of the n items failed, each with its own result; or a negative errno, then nothing was
+ * done. Small objects travel together, one pipeline per partition. mput makes them in no order,
+ * each as memefs_put; items of one path: one of them. */
+int memefs_mget(struct memefs *fs, struct memefs_item *items, size_t n);
+int memefs_mput(struct memefs *fs, struct memefs_item *items, size_t n, unsigned flags);
+
+/* --- asynchronous --------------------------------------------------------------------------
+ * Requests are served by threads of the queue, in no order. `data` is the caller's, given back with
+ * the completion. A request is -EAGAIN when as many as the queue takes are neither served nor
+ * reaped. Buffers must stay until the completion is reaped, and files be open; paths are copied. */
+struct memefs_completion {
+    void *data;
+    int64_t result; /* what the call would have returned */
+};
+/* depth: requests that it takes, 1 … 65,536; threads: 1 … 256. */
+int memefs_queue_create(struct memefs *fs, unsigned depth, unsigned threads,
+                        struct memefs_queue **queue);
+/* Waits for what is being served; what is not yet is not done. NULL is fine. */
+void memefs_queue_destroy(struct memefs_queue *queue);
+/* An eventfd(2), the queue's: readable while there are completions; only to be polled. */
+int memefs_queue_fd(struct memefs_queue *queue);
+int memefs_queue_put(struct memefs_queue *queue, const char *path, const void *buf, size_t len,
+                     unsigned flags, void *data);
+int memefs_queue_get(struct memefs_queue *queue, const char *path, void *buf, size_t size,
+                     void *data);
+int memefs_queue_pread(struct memefs_queue *queue, struct memefs_file *file, void *buf, size_t len,
+                       off_t off, void *data);
+int memefs_queue_pwrite(struct memefs_queue *queue, struct memefs_file *file, const void *buf,
+                        size_t len, off_t off, void *data);
+int memefs_queue_fsync(struct memefs_queue *queue, struct memefs_file *file, void *data);
+/* Takes completions, at most `most`, into done[]; waits until there are `least`, for wait_ms at
+ * most (−1: for ever). How many. */
+int memefs_queue_reap(struct memefs_queue *queue, struct memefs_completion *done, unsigned most,
+                      unsigned least, int wait_ms);
+
+/* --- where things are ----------------------------------------------------------------------- */
+
+struct memefs_node {
+    uint32_t id;
+    uint32_t partitions; /* that it has */
+    char host[64];       /* address of these */
+    uint32_t is_here;    /* 1: the node whose Local Manager serves this connection */
+};
+/* The nodes that hold partitions, by id: how many there are, of which at most n are put in nodes.
+ * `size`: sizeof(struct memefs_node). */
+ssize_t memefs_nodes(struct memefs *fs, struct memefs_node *nodes, size_t size, size_t n);
+
+/* A piece of a file that is in one place. */
+struct memefs_piece {
+    uint64_t offset, length;
+    uint32_t partition, node; /* node: an id of memefs_nodes */
+};
+/* Where the pieces of [off, off + len) of the file are, ascending (len 0: to its end): how many
+ * there are, of which at most n are put in pieces. `size`: sizeof(struct memefs_piece). */
+ssize_t memefs_layout(struct memefs *fs, const char *path, uint64_t off, uint64_t len,
+                      struct memefs_piece *pieces, size_t size, size_t n);
+
+/* A file of which data were lost with the process that held them. */
+struct memefs_lost_file {
+    const char *path;             /* from the root; "": it has no name any more */
+    uint64_t ino, stripes, bytes; /* lost */
+};
+/* Looks through all partitions and calls fn for each damaged file, by path, until that returns not
+ * 0, which is the result. 0, or a negative errno; -EIO after the last one: partitions can't be read
+ * just now, and what they have is not among them. For the deployment's user and root only. */
+typedef int memefs_lost_fn(void *arg, const struct memefs_lost_file *file);
+int memefs_lost(struct memefs *fs, memefs_lost_fn *fn, void *arg);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -215,16 +215,17 @@ int memefs_disconnect(struct memefs *fs)
     if (fs == NULL)
         return 0;
     rc = mfs_lib_enter(fs);
+    if (rc == 0 && atomic_load(&fs->queues) > 0)
+        rc = -EBUSY;
     if (rc < 0)
         return (int)mfs_lib_end(rc, "disconnect", NULL);
-    mfs_vfs_stop_waiting(fs->vfs);
+    mfs_client_stop_waiting(fs->client);
     while (fs->dirs != NULL)
         mfs_lib_closedir(fs->dirs);
     while (fs->files != NULL) {
         rc = mfs_lib_close(fs->files);
         first = first < 0 ? first : rc;
     }
-    mfs_client_stop_waiting(fs->client);
     destroy(fs);
     return (int)mfs_lib_end(first, "disconnect", NULL);
 }

@@ -29,6 +29,7 @@ struct memefs {
     uint32_t flags;
     dev_t dev;                  /* what stat tells: of the deployment's name */
     atomic_uint_fast64_t owner; /* numbers for owners of locks */
+    atomic_uint queues;         /* that are there */
     pthread_mutex_t lock;       /* guards what follows; a leaf */
     struct memefs_file *files;
     struct memefs_dir *dirs;

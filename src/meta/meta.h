@@ -204,6 +204,24 @@ int mfs_meta_create_open(struct mfs_meta *meta, uint64_t parent, const char *nam
                          const struct mfs_new *new, bool exclusive, struct mfs_attr *attr,
                          bool *created);
 
+/* New files with all of their content, each in place of what is under its name, in one step: whole
+ * for whoever looks. As many as go together in one round trip, and further ones for what others
+ * have to be told of replaced files. Each one's rc: 0; -EEXIST (exclusive), -EISDIR, …; -EAGAIN:
+ * not in one step, nothing was done (a rename under way, what is there has its inode elsewhere,
+ * there is no memory just now). `new` has no TOGETHER hint for another partition than the name's.
+ */
+#define MFS_META_PUT_MOST 256U
+struct mfs_put {
+    uint64_t parent;
+    const char *name;
+    const struct mfs_new *new;
+    const void *buf;
+    size_t len; /* MFS_META_CONTENT at most */
+    bool exclusive;
+    int rc;
+};
+void mfs_meta_put(struct mfs_meta *meta, struct mfs_put *puts, size_t n);
+
 /* O_TMPFILE: a regular file of no name, open for this session on return. mfs_meta_link may give it
  * one, if it is `linkable`. */
 int mfs_meta_tmpfile(struct mfs_meta *meta, uint64_t parent, const struct mfs_new *new,
@@ -377,6 +395,13 @@ void mfs_listing_free(struct mfs_listing *l); /* NULL is fine */
 #define MFS_META_LEARN 256U
 int mfs_meta_learn(struct mfs_meta *meta, uint64_t dir, const struct mfs_listing *l,
                    const uint32_t *order, size_t from, size_t n);
+/* The same of names in any directories, whatever they are: those that are small files with their
+ * content, which mfs_meta_content then has. n is MFS_META_LEARN at most. */
+struct mfs_name {
+    uint64_t dir;
+    const char *name; /* NULL: none */
+};
+int mfs_meta_learn_names(struct mfs_meta *meta, const struct mfs_name *names, size_t n);
 /* Would mfs_meta_lookup say at once what the name is, or that it is not there? */
 bool mfs_meta_knows(struct mfs_meta *meta, uint64_t dir, const char *name);
 

@@ -47,6 +47,7 @@ enum mfs_effect { MFS_EFFECTS(MFS_EFFECT_NAME) MFS_NEFFECTS };
 #define MFS_CLIENT_COMMANDS(EACH)                                                                  \
     EACH(lookup, 6, 8, MARKS)                                                                      \
     EACH(create, 8, 8, GROWS)                                                                      \
+    EACH(replace, 10, 8, GROWS)                                                                    \
     EACH(unlink, 7, 8, CHANGES)                                                                    \
     EACH(unref, 5, 8, CHANGES)                                                                     \
     EACH(open, 4, 8, OPENS)                                                                        \

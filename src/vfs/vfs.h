@@ -83,6 +83,20 @@ int mfs_vfs_lookup(struct mfs_vfs *vfs, uint64_t parent, const char *name, struc
 bool mfs_vfs_is_leased(struct mfs_vfs *vfs, const struct mfs_attr *attr); /* see meta/meta.h */
 int mfs_vfs_mknod(struct mfs_vfs *vfs, uint64_t parent, const char *name, mode_t mode, dev_t rdev,
                   const struct mfs_cred *cred, struct mfs_attr *attr); /* also mkdir: S_IFDIR */
+/* Whole files, each with its content, in place of what is under its name: mfs_meta_put
+ * (meta/meta.h), MFS_META_PUT_MOST at most. Each one's rc; -EAGAIN: it has to be made in several
+ * steps. */
+struct mfs_vfs_put {
+    uint64_t parent;
+    const char *name;
+    mode_t mode;
+    const void *buf;
+    size_t len; /* MFS_META_CONTENT at most */
+    bool exclusive;
+    int rc;
+};
+void mfs_vfs_put(struct mfs_vfs *vfs, struct mfs_vfs_put *puts, size_t n,
+                 const struct mfs_cred *cred);
 int mfs_vfs_symlink(struct mfs_vfs *vfs, const char *target, uint64_t parent, const char *name,
                     const struct mfs_cred *cred, struct mfs_attr *attr);
 int mfs_vfs_link(struct mfs_vfs *vfs, uint64_t ino, uint64_t parent, const char *name,

@@ -81,6 +81,31 @@ static int op_place(struct meta_client *c, const struct meta_op *op, const struc
     return rc;
 }
 
+/* In one step, or as a program does what can't be done so: another file, which then takes the name.
+ */
+static int op_put(struct meta_client *c, const struct meta_op *op, const struct meta_where *w)
+{
+    struct mfs_new new = {.mode = S_IFREG | 0600};
+    struct mfs_put put = {.parent = w->dir,
+                          .name = w->name,
+                          .new = &new,
+                          .buf = "content",
+                          .len = 7,
+                          .exclusive = op->arg};
+    int rc;
+
+    mfs_meta_put(c->meta, &put, 1);
+    if (put.rc != -EAGAIN)
+        return put.rc;
+    rc = meta_world_add(c, w->dir, "put", new.mode, 0, NULL);
+    if (rc)
+        return rc;
+    rc = meta_client_rename(c, w->dir, "put", w->dir, w->name, op->arg ? RENAME_NOREPLACE : 0);
+    if (rc)
+        mfs_meta_unlink(c->meta, w->dir, "put");
+    return rc;
+}
+
 static int op_unlink(struct meta_client *c, const struct meta_op *op, const struct meta_where *w)
 {
     (void)op;
@@ -116,6 +141,8 @@ const struct meta_op meta_ops[] = {
     {"tmpfile_x", op_tmpfile, "d1/x", NULL, 0},
     {"place_f", op_place, "d1/f", NULL, 0},
     {"place_x", op_place, "d1/x", NULL, true},
+    {"put_f", op_put, "d1/f", NULL, 0},
+    {"put_x", op_put, "d1/x", NULL, true},
     {"unlink_f", op_unlink, "d1/f", NULL, 0},
     {"unlink_h", op_unlink, "d2/h", NULL, 0},
     {"unlink_l", op_unlink, "d2/l", NULL, 0},

@@ -23,8 +23,6 @@
 static_assert(MFS_DIR_AGE + MFS_STEP_MAX_AGE < MFS_TOMBSTONE_MS * MFS_MSEC / 3 * 2,
               "tombstones outlive what clients believe of a removed directory, and commands");
 
-#define XATTRS_MAX 16 /* of a new inode */
-
 int mfs_meta_spread(struct mfs_meta *meta, uint64_t dir, uint32_t part)
 {
     struct mfs_backoff backoff = {0};
@@ -81,12 +79,25 @@ struct creation {
     size_t at; /* of its call, among those that go together */
 };
 
+uint32_t mfs_new_flags(const struct mfs_new *new)
+{
+    uint32_t flags = new->nxattrs ? MFS_ATTR_XATTR : 0;
+
+    for (size_t i = 0; i < new->nxattrs; i++) {
+        if (!strcmp(new->xattrs[i].name, "system.posix_acl_access"))
+            flags |= MFS_ATTR_ACL;
+        if (!strcmp(new->xattrs[i].name, "system.posix_acl_default"))
+            flags |= MFS_ATTR_DEFACL;
+    }
+    return flags;
+}
+
 static int creation_record(struct creation *b, uint32_t flags)
 {
     const struct mfs_new *new = b->new;
     size_t target = new->target ? strlen(new->target) : 0;
     struct mfs_attr attr = {
-        .flags = flags,
+        .flags = flags | mfs_new_flags(new),
         .mode = new->mode,
         .uid = new->uid,
         .gid = new->gid,
@@ -104,13 +115,6 @@ static int creation_record(struct creation *b, uint32_t flags)
 
     if (mfs_mode_has_hints(new->mode))
         attr.hints = new->hints;
-    for (size_t i = 0; i < new->nxattrs; i++) {
-        attr.flags |= MFS_ATTR_XATTR;
-        if (!strcmp(new->xattrs[i].name, "system.posix_acl_access"))
-            attr.flags |= MFS_ATTR_ACL;
-        if (!strcmp(new->xattrs[i].name, "system.posix_acl_default"))
-            attr.flags |= MFS_ATTR_DEFACL;
-    }
     b->record_len = S_ISDIR(new->mode) ? MFS_RECORD_DIR : MFS_RECORD_FIXED + target;
     b->record = calloc(1, b->record_len);
     if (!b->record)
@@ -330,7 +334,7 @@ static int check_new(const char *name, const struct mfs_new *new)
         return -ENAMETOOLONG;
     if (new->target && strlen(new->target) > MFS_SYMLINK_MAX)
         return -ENAMETOOLONG;
-    if (new->nxattrs > XATTRS_MAX)
+    if (new->nxattrs > MFS_NEW_XATTRS)
         return -E2BIG;
     if (!*name || !strcmp(name, ".") || !strcmp(name, ".."))
         return -EEXIST;

@@ -74,9 +74,9 @@ static size_t wanted(struct mfs_meta *meta)
     return most < meta->stripe_size ? most : meta->stripe_size;
 }
 
-/* Its command points into *q, and to the name. */
+/* Its command points into *q, and to the name. `content`: bytes that are to come along at most. */
 static struct mfs_cmd question_cmd(struct mfs_meta *meta, struct question *q, uint64_t parent,
-                                   const char *name, size_t len, uint32_t part)
+                                   const char *name, size_t len, uint32_t part, size_t content)
 {
     q->dir = mfs_ino_arg(parent);
     q->sid = mfs_ino_arg(meta->sid);
@@ -87,7 +87,7 @@ static struct mfs_cmd question_cmd(struct mfs_meta *meta, struct question *q, ui
     q->argv[3] = (struct mfs_arg){q->prefix, sizeof q->prefix};
     q->argv[4] = (struct mfs_arg){q->sid.b, meta->opts.revoked ? sizeof q->sid.b : 0};
     q->argv[5].p = q->content;
-    q->argv[5].len = (size_t)snprintf(q->content, sizeof q->content, "%zu", wanted(meta));
+    q->argv[5].len = (size_t)snprintf(q->content, sizeof q->content, "%zu", content);
     return (struct mfs_cmd){.part = part, .argv = q->argv, .argc = 6, .idempotent = true};
 }
 
@@ -132,7 +132,7 @@ static int ask(struct mfs_meta *meta, uint64_t parent, const char *name, uint32_
     struct question q;
     size_t n = 1;
 
-    cmds[0] = question_cmd(meta, &q, parent, name, strlen(name), part);
+    cmds[0] = question_cmd(meta, &q, parent, name, strlen(name), part, wanted(meta));
     if (is_filled(meta, parent, part))
         cmds[n++] = dirbit_cmd(&args, &q.dir, part);
     mfs_store_exec(meta->store, cmds, n);
@@ -300,6 +300,7 @@ bool mfs_meta_knows(struct mfs_meta *meta, uint64_t dir, const char *name)
 
 /* One of them. */
 struct one {
+    uint64_t dir;
     const char *name;
     struct question question;
     struct mfs_ino_arg ino; /* of an inode elsewhere, which is asked for in a second step */
@@ -307,7 +308,7 @@ struct one {
 };
 
 struct many {
-    size_t n, elsewhere;
+    size_t n, elsewhere, content;
     int rc; /* the first error */
     unsigned char ailing[(MFS_PARTITIONS_MAX + 7) / 8];
     struct one of[MFS_META_LEARN];
@@ -316,15 +317,17 @@ struct many {
     struct mfs_cmd homes[MFS_META_LEARN];
 };
 
-static void many_add(struct mfs_meta *meta, struct many *m, uint64_t dir, struct mfs_dirent e)
+static void many_add(struct mfs_meta *meta, struct many *m, uint64_t dir, const char *name,
+                     size_t len)
 {
-    uint32_t part = mfs_placement_entry(dir, e.name, e.len, meta->nparts);
+    uint32_t part = mfs_placement_entry(dir, name, len, meta->nparts);
     struct one *o = &m->of[m->n];
 
     if (mfs_bits_test(m->ailing, sizeof m->ailing, part))
         return;
-    o->name = e.name;
-    m->cmds[m->n++] = question_cmd(meta, &o->question, dir, e.name, e.len, part);
+    o->dir = dir;
+    o->name = name;
+    m->cmds[m->n++] = question_cmd(meta, &o->question, dir, name, len, part, m->content);
 }
 
 /* Its name is leased; so will be its attributes. */
@@ -342,7 +345,7 @@ static void many_add_home(struct many *m, struct one *o, uint64_t ino)
 }
 
 /* One round trip; what it leaves to the homes is added there. */
-static void many_run(struct mfs_meta *meta, struct many *m, uint64_t dir, int64_t asked)
+static void many_run(struct mfs_meta *meta, struct many *m, int64_t asked)
 {
     struct mfs_attr attr;
 
@@ -355,14 +358,14 @@ static void many_run(struct mfs_meta *meta, struct many *m, uint64_t dir, int64_
         if (m->cmds[i].rc || take_answer(text, m->cmds[i].part, &f))
             continue;
         if (f.record.n)
-            learn(meta, dir, m->of[i].name, &f, asked, &attr);
+            learn(meta, m->of[i].dir, m->of[i].name, &f, asked, &attr);
         else if (!f.record.p && f.leased && S_ISREG(f.entry.type))
             many_add_home(m, &m->of[i], f.entry.ino);
     }
     mfs_cmds_fini(m->cmds, m->n);
 }
 
-static void many_run_homes(struct mfs_meta *meta, struct many *m, uint64_t dir, int64_t asked)
+static void many_run_homes(struct mfs_meta *meta, struct many *m, int64_t asked)
 {
     int64_t asked_home = mfs_clock_mono();
     int rc;
@@ -381,36 +384,80 @@ static void many_run_homes(struct mfs_meta *meta, struct many *m, uint64_t dir, 
             continue;
         mfs_filecache_compare(meta->files, &attr, asked_home);
         if (attr.nlink && S_ISREG(attr.mode))
-            mfs_filecache_put(meta->files, dir, m->moved[i]->name, &attr, asked);
+            mfs_filecache_put(meta->files, m->moved[i]->dir, m->moved[i]->name, &attr, asked);
     }
     mfs_cmds_fini(m->homes, m->elsewhere);
+}
+
+/* NULL: what would be learned could not be remembered. */
+static struct many *many_create(struct mfs_meta *meta, size_t content)
+{
+    struct many *m = meta->opts.revoked ? malloc(sizeof *m) : NULL;
+
+    if (!m)
+        return NULL;
+    m->n = m->elsewhere = 0;
+    m->content = content < meta->stripe_size ? content : meta->stripe_size;
+    m->rc = 0;
+    mfs_store_ailing(meta->store, m->ailing);
+    return m;
+}
+
+static int many_end(struct mfs_meta *meta, struct many *m, int64_t asked)
+{
+    int rc;
+
+    many_run(meta, m, asked);
+    many_run_homes(meta, m, asked);
+    rc = m->rc;
+    free(m);
+    return rc;
+}
+
+static bool knows_content(struct mfs_meta *meta, const struct mfs_attr *attr)
+{
+    char none;
+
+    return attr->size == 0 || attr->size > MFS_META_CONTENT ||
+           mfs_contents_get(meta->contents, attr->ino, attr->version, 0, 0, &none);
+}
+
+int mfs_meta_learn_names(struct mfs_meta *meta, const struct mfs_name *names, size_t n)
+{
+    struct many *m = many_create(meta, MFS_META_CONTENT);
+    int64_t asked = mfs_clock_mono();
+    struct mfs_attr attr;
+
+    if (!m)
+        return 0;
+    for (size_t i = 0; i < n && i < MFS_META_LEARN; i++) {
+        size_t len = names[i].name ? strlen(names[i].name) : 0;
+
+        if (len > 0 && len <= MFS_NAME_LEN_MAX &&
+            !(mfs_leases_name(meta, names[i].dir, names[i].name, &attr) &&
+              knows_content(meta, &attr)))
+            many_add(meta, m, names[i].dir, names[i].name, len);
+    }
+    return many_end(meta, m, asked);
 }
 
 int mfs_meta_learn(struct mfs_meta *meta, uint64_t dir, const struct mfs_listing *l,
                    const uint32_t *order, size_t from, size_t n)
 {
     size_t end = from + (n < MFS_META_LEARN ? n : MFS_META_LEARN);
-    struct many *m = meta->opts.revoked ? malloc(sizeof *m) : NULL;
+    struct many *m = many_create(meta, wanted(meta));
     int64_t asked = mfs_clock_mono();
     struct mfs_attr attr;
-    int rc;
 
     if (!m)
         return 0;
     if (end > mfs_listing_count(l))
         end = mfs_listing_count(l);
-    m->n = m->elsewhere = 0;
-    m->rc = 0;
-    mfs_store_ailing(meta->store, m->ailing);
     for (size_t i = from; i < end; i++) {
         struct mfs_dirent e = mfs_listing_at(l, order ? order[i] : i);
 
         if (e.type == S_IFREG && !mfs_leases_name(meta, dir, e.name, &attr))
-            many_add(meta, m, dir, e);
+            many_add(meta, m, dir, e.name, e.len);
     }
-    many_run(meta, m, dir, asked);
-    many_run_homes(meta, m, dir, asked);
-    rc = m->rc;
-    free(m);
-    return rc;
+    return many_end(meta, m, asked);
 }

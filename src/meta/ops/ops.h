@@ -62,6 +62,10 @@ int mfs_lock_give_back(struct mfs_meta *meta, uint64_t ino, bool flock,
 /* What a command takes for the flags of setxattr(2). */
 const char *mfs_xattr_how(int flags);
 
+/* MFS_ATTR_* of a new inode that its extended attributes ask for. */
+uint32_t mfs_new_flags(const struct mfs_new *new);
+#define MFS_NEW_XATTRS 16 /* so many it has at most */
+
 /* A regular file all of which is to be in new->home, not in the partition of its name; open for
  * this session on return. *created: false, it was there. Where new->home has no memory for it, it
  * is made as one without a place. */

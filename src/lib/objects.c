@@ -1,0 +1,351 @@
+/* Whole objects, one at a time. Small ones are put by one command at the name's partition, and got
+ * by a look-up that brings the content along; others by the steps that any program would take. */
+#include "lib/objects.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "cluster/placement.h"
+#include "lib/rights.h"
+#include "lib/tree.h"
+#include "store/store.h"
+
+#define PUT_FLAGS (MEMEFS_PUT_EXCL | MEMEFS_PUT_PARENTS)
+#define GROWS     8 /* times that an object gets longer while it is read */
+
+static_assert(MEMEFS_PUT_SMALL == MFS_META_CONTENT, "what is small is so everywhere");
+
+/* --- where ------------------------------------------------------------------------------------ */
+
+/* Is the name plain, and in the same directory as the one before? */
+static const char *same_directory(const struct mfs_lib_where *w, const char *path)
+{
+    const char *name;
+
+    if (w->prefix == NULL || strncmp(path, w->prefix, w->len) != 0)
+        return NULL;
+    name = path + w->len;
+    if (*name == '\0' || strchr(name, '/') != NULL || strlen(name) > MFS_NAME_LEN_MAX ||
+        strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+        return NULL;
+    return name;
+}
+
+static void remember(struct mfs_lib_where *w, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    free(w->prefix);
+    w->len = slash != NULL ? (size_t)(slash + 1 - path) : 0;
+    w->prefix = w->last.slash ? NULL : strndup(path, w->len);
+}
+
+int mfs_lib_where(struct memefs *fs, struct mfs_lib_where *w, const char *path, const char **name)
+{
+    int rc;
+
+    *name = path != NULL ? same_directory(w, path) : NULL;
+    if (*name != NULL)
+        return 0;
+    rc = mfs_lib_last(fs, NULL, path, &w->last);
+    if (rc < 0)
+        return rc;
+    w->searched = mfs_vfs_access(fs->vfs, &w->last.dir, &fs->ids, X_OK) == 0;
+    if (mfs_lib_is_dots(&w->last) || w->last.slash)
+        return -EISDIR;
+    remember(w, path);
+    *name = w->last.name;
+    return 0;
+}
+
+void mfs_lib_where_fini(struct mfs_lib_where *w)
+{
+    free(w->prefix);
+    w->prefix = NULL;
+}
+
+/* --- put -------------------------------------------------------------------------------------- */
+
+int mfs_lib_may_put(struct memefs *fs, const struct mfs_path_last *last, const char *name)
+{
+    struct mfs_attr victim;
+    bool look;
+    int rc = mfs_rights_remove(fs->vfs, &fs->ids, &last->dir, &look);
+
+    if (rc < 0 || !look)
+        return rc;
+    rc = mfs_vfs_lookup(fs->vfs, last->dir.ino, name, &victim);
+    return rc == 0 ? mfs_rights_sticky(&fs->ids, &last->dir, &victim) : rc == -ENOENT ? 0 : rc;
+}
+
+/* A name that is to be in the same partition, so that the rename is one step. */
+static int other_name(struct memefs *fs, uint64_t dir, const char *name, char other[40])
+{
+    uint32_t nparts = mfs_store_nparts(mfs_vfs_store(fs->vfs));
+    uint32_t part = mfs_placement_entry(dir, name, strlen(name), nparts);
+    char random[17];
+    int rc = mfs_random_hex(random, 8);
+
+    for (uint32_t i = 0; rc == 0 && i < 64 * nparts; i++) {
+        int n = snprintf(other, 40, ".memefs-put-%s-%x", random, i);
+
+        if (mfs_placement_entry(dir, other, (size_t)n, nparts) == part)
+            break;
+    }
+    return rc;
+}
+
+static int write_all(struct memefs *fs, struct mfs_file *file, const char *buf, size_t len)
+{
+    const size_t piece = (size_t)4 << 20;
+    size_t done = 0;
+    ssize_t n = 0;
+
+    mfs_vfs_bypasses(file);
+    while (done < len && n >= 0) {
+        n = mfs_vfs_write(file, buf + done, len - done < piece ? len - done : piece, done, 0,
+                          fs->cred.drop);
+        done += n > 0 ? (size_t)n : 0;
+    }
+    return n < 0 ? (int)n : mfs_vfs_flush(file, 0);
+}
+
+int mfs_lib_put_slowly(struct memefs *fs, uint64_t dir, const char *name, const void *buf,
+                       size_t len, bool exclusive)
+{
+    struct mfs_file *file;
+    struct mfs_attr attr;
+    char other[40];
+    bool keep;
+    int rc = other_name(fs, dir, name, other);
+
+    if (rc == 0)
+        rc = mfs_vfs_create_open(fs->vfs, dir, other, 0666, O_WRONLY | O_EXCL, &fs->cred, &attr,
+                                 &file, &keep);
+    if (rc < 0)
+        return rc;
+    rc = write_all(fs, file, buf, len);
+    mfs_vfs_release(file);
+    if (rc == 0)
+        rc = mfs_vfs_rename(fs->vfs, dir, other, dir, name, exclusive ? RENAME_NOREPLACE : 0,
+                            &fs->cred);
+    if (rc < 0)
+        mfs_vfs_unlink(fs->vfs, dir, other);
+    return rc;
+}
+
+static int put_at(struct memefs *fs, uint64_t dir, const char *name, const void *buf, size_t len,
+                  bool exclusive)
+{
+    struct mfs_vfs_put put = {.parent = dir,
+                              .name = name,
+                              .mode = 0666,
+                              .buf = buf,
+                              .len = len,
+                              .exclusive = exclusive,
+                              .rc = -EAGAIN};
+
+    if (len <= MEMEFS_PUT_SMALL)
+        mfs_vfs_put(fs->vfs, &put, 1, &fs->cred);
+    return put.rc == -EAGAIN ? mfs_lib_put_slowly(fs, dir, name, buf, len, exclusive) : put.rc;
+}
+
+static int put_once(struct memefs *fs, const char *path, const void *buf, size_t len,
+                    unsigned flags)
+{
+    struct mfs_lib_where w = {0};
+    const char *name;
+    int rc = mfs_lib_where(fs, &w, path, &name);
+
+    if (rc == 0)
+        rc = mfs_lib_may_put(fs, &w.last, name);
+    if (rc == 0)
+        rc = put_at(fs, w.last.dir.ino, name, buf, len, flags & MEMEFS_PUT_EXCL);
+    mfs_lib_where_fini(&w);
+    return rc;
+}
+
+/* Of the path's directory. */
+int mfs_lib_make_parent(struct memefs *fs, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *dir;
+    int rc;
+
+    if (slash == NULL || slash == path)
+        return 0;
+    dir = strndup(path, (size_t)(slash - path));
+    if (dir == NULL)
+        return -ENOMEM;
+    rc = mfs_lib_makedirs(fs, dir, 0777);
+    free(dir);
+    return rc;
+}
+
+int mfs_lib_put(struct memefs *fs, const char *path, const void *buf, size_t len, unsigned flags)
+{
+    int rc = mfs_lib_enter(fs);
+
+    if (rc == 0 && (path == NULL || (buf == NULL && len > 0) || (flags & ~PUT_FLAGS) != 0))
+        rc = -EINVAL;
+    if (rc == 0)
+        rc = put_once(fs, path, buf, len, flags);
+    if (rc == -ENOENT && (flags & MEMEFS_PUT_PARENTS)) {
+        rc = mfs_lib_make_parent(fs, path);
+        if (rc == 0)
+            rc = put_once(fs, path, buf, len, flags);
+    }
+    return rc;
+}
+
+int memefs_put(struct memefs *fs, const char *path, const void *buf, size_t len, unsigned flags)
+{
+    return (int)mfs_lib_end(mfs_lib_put(fs, path, buf, len, flags), "put", path);
+}
+
+/* --- get -------------------------------------------------------------------------------------- */
+
+static int kind_refused(const struct mfs_attr *attr)
+{
+    if (S_ISDIR(attr->mode))
+        return -EISDIR;
+    return S_ISREG(attr->mode) ? 0 : -EOPNOTSUPP;
+}
+
+int mfs_lib_get_known(struct memefs *fs, uint64_t dir, const char *name, void *buf, size_t cap,
+                      void **alloc, int64_t *size)
+{
+    struct mfs_meta *meta = mfs_vfs_meta(fs->vfs);
+    struct mfs_attr attr;
+    size_t len;
+    int rc = mfs_vfs_lookup(fs->vfs, dir, name, &attr);
+
+    if (rc == 0 && S_ISLNK(attr.mode))
+        return 0;
+    if (rc == 0)
+        rc = kind_refused(&attr);
+    if (rc == 0)
+        rc = mfs_vfs_access(fs->vfs, &attr, &fs->ids, R_OK);
+    if (rc < 0)
+        return rc;
+    if (attr.size > MFS_META_CONTENT || !mfs_vfs_is_current(fs->vfs, &attr))
+        return 0;
+    *size = (int64_t)attr.size;
+    len = alloc != NULL || attr.size < cap ? (size_t)attr.size : cap;
+    if (alloc != NULL) {
+        buf = *alloc = malloc(len + 1);
+        if (buf == NULL)
+            return -ENOMEM;
+    }
+    if (len == 0 || mfs_meta_content(meta, attr.ino, attr.version, 0, len, buf))
+        return 1;
+    if (alloc != NULL) {
+        free(*alloc);
+        *alloc = NULL;
+    }
+    return 0;
+}
+
+/* Until it ends; another client may make it longer meanwhile. */
+static int64_t read_alloc(struct memefs_file *f, void **alloc)
+{
+    size_t cap = (size_t)f->attr.size + 1, done = 0;
+    char *buf = malloc(cap), *grown;
+    ssize_t n;
+
+    for (int i = 0; buf != NULL && i < GROWS; i++) {
+        n = mfs_lib_read(f, buf + done, cap - done, done);
+        if (n < 0) {
+            free(buf);
+            return n;
+        }
+        done += (size_t)n;
+        if (done < cap) {
+            *alloc = buf;
+            return (int64_t)done;
+        }
+        cap *= 2;
+        grown = realloc(buf, cap);
+        if (grown == NULL)
+            free(buf);
+        buf = grown;
+    }
+    free(buf);
+    return buf == NULL ? -ENOMEM : -EAGAIN;
+}
+
+static int64_t read_into(struct memefs_file *f, void *buf, size_t cap)
+{
+    struct mfs_attr attr;
+    ssize_t n = mfs_lib_read(f, buf, cap, 0);
+
+    if (n < 0 || (size_t)n < cap)
+        return n;
+    n = mfs_lib_attr(f, &attr);
+    return n < 0 ? n : (int64_t)(attr.size > cap ? attr.size : cap);
+}
+
+int64_t mfs_lib_get_open(struct memefs *fs, const char *path, void *buf, size_t cap, void **alloc)
+{
+    struct memefs_file *f;
+    struct mfs_attr attr;
+    int64_t n = mfs_lib_open(fs, NULL, path, O_RDONLY, 0, &f);
+
+    if (n < 0)
+        return n;
+    n = kind_refused(&f->attr);
+    if (n == 0 && mfs_vfs_size(f->open, &attr))
+        f->attr.size = attr.size;
+    if (n == 0)
+        n = alloc != NULL ? read_alloc(f, alloc) : read_into(f, buf, cap);
+    mfs_lib_close(f);
+    return n;
+}
+
+int64_t mfs_lib_get(struct memefs *fs, const char *path, void *buf, size_t cap, void **alloc)
+{
+    struct mfs_lib_where w = {0};
+    struct mfs_name name = {0};
+    int64_t size = 0;
+    int rc = mfs_lib_enter(fs);
+
+    if (rc == 0 && (path == NULL || (alloc == NULL && buf == NULL && cap > 0)))
+        rc = -EINVAL;
+    if (rc == 0)
+        rc = mfs_lib_where(fs, &w, path, &name.name);
+    if (rc == 0 && !w.searched)
+        rc = -EACCES;
+    if (rc == 0) {
+        name.dir = w.last.dir.ino;
+        mfs_meta_learn_names(mfs_vfs_meta(fs->vfs), &name, 1);
+        rc = mfs_lib_get_known(fs, name.dir, name.name, buf, cap, alloc, &size);
+        rc = rc == 1 ? 0 : rc == 0 ? 1 : rc;
+    }
+    mfs_lib_where_fini(&w);
+    if (rc != 1)
+        return rc < 0 ? rc : size;
+    return mfs_lib_get_open(fs, path, buf, cap, alloc);
+}
+
+ssize_t memefs_get(struct memefs *fs, const char *path, void *buf, size_t size)
+{
+    return (ssize_t)mfs_lib_end(mfs_lib_get(fs, path, buf, size, NULL), "get", path);
+}
+
+ssize_t memefs_get_alloc(struct memefs *fs, const char *path, void **buf)
+{
+    int64_t n = -EINVAL;
+
+    if (buf != NULL) {
+        *buf = NULL;
+        n = mfs_lib_get(fs, path, NULL, 0, buf);
+    }
+    return (ssize_t)mfs_lib_end(n, "get", path);
+}

@@ -1,0 +1,249 @@
+/* ctest: threaded
+ *
+ * put and get, single and many, beside a mount and a second connection: what is put is there whole
+ * and at once, and what was there before stays with those who have it open. */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "lib_check.h"
+
+#define MANY 600
+
+static struct memefs *fs, *other;
+static char big[3 << 20], got[4 << 20];
+
+static void put_and_compare(const char *path, size_t len)
+{
+    char mounted[64];
+    struct stat st;
+    int fd;
+
+    GOOD(memefs_put(fs, path, big, len, 0));
+    memset(got, 1, len);
+    EQUAL(len, memefs_get(other, path, got, sizeof got));
+    CHECK(memcmp(big, got, len) == 0);
+    EQUAL(len, memefs_get(fs, path, got, sizeof got));
+    CHECK(memcmp(big, got, len) == 0);
+    snprintf(mounted, sizeof mounted, ".%s", path);
+    OK(stat(mounted, &st));
+    EQUAL(len, st.st_size);
+    EQUAL((len + 4095) / 4096 * 8, st.st_blocks);
+    OK(fd = open(mounted, O_RDONLY));
+    EQUAL(len, read(fd, got, sizeof got));
+    CHECK(memcmp(big, got, len) == 0);
+    OK(close(fd));
+}
+
+static void test_sizes(void)
+{
+    static const size_t sizes[] = {0, 1, 4096, 4097, 65536, 65537, 1 << 20, sizeof big};
+
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        put_and_compare("/o/sizes", sizes[i]);
+    for (size_t i = sizeof sizes / sizeof *sizes; i-- > 0;)
+        put_and_compare("/o/sizes", sizes[i]);
+}
+
+static void test_replaces(void)
+{
+    struct memefs_file *old;
+    struct stat st, now;
+    int fd;
+
+    GOOD(memefs_put(fs, "/o/r", "old", 3, 0));
+    OK(stat("o/r", &st));
+    OK(fd = open("o/r", O_RDONLY));
+    GOOD(memefs_open(other, "/o/r", O_RDONLY, 0, &old));
+    GOOD(memefs_put(fs, "/o/r", "newer", 5, 0));
+    OK(stat("o/r", &now));
+    CHECK(now.st_ino != st.st_ino);
+    EQUAL(5, now.st_size);
+    EQUAL(3, pread(fd, got, 10, 0));
+    CHECK(memcmp(got, "old", 3) == 0);
+    EQUAL(3, memefs_pread(old, got, 10, 0));
+    CHECK(memcmp(got, "old", 3) == 0);
+    OK(fstat(fd, &st));
+    EQUAL(0, st.st_nlink);
+    OK(close(fd));
+    GOOD(memefs_close(old));
+    EQUAL(5, memefs_get(other, "/o/r", got, 2));
+    EQUAL(-EEXIST, memefs_put(other, "/o/r", "", 0, MEMEFS_PUT_EXCL));
+    EQUAL(-EEXIST, memefs_put(other, "/o/r", big, 1 << 20, MEMEFS_PUT_EXCL));
+}
+
+/* What is under the name may be anything but a directory. */
+static void test_kinds(void)
+{
+    struct stat st;
+
+    EQUAL(-EISDIR, memefs_put(fs, "/o", "x", 1, 0));
+    EQUAL(-EISDIR, memefs_put(fs, "/", "x", 1, 0));
+    EQUAL(-EISDIR, memefs_put(fs, "/o/", "x", 1, 0));
+    EQUAL(-ENOENT, memefs_put(fs, "/o/none/x", "x", 1, 0));
+    EQUAL(-ENOTDIR, memefs_put(fs, "/o/r/x", "x", 1, 0));
+    GOOD(memefs_put(fs, "/o/made/by/put", "x", 1, MEMEFS_PUT_PARENTS));
+    EQUAL(1, memefs_get(other, "/o/made/by/put", got, 9));
+    OK(symlink("made/by/put", "o/link"));
+    EQUAL(1, memefs_get(fs, "/o/link", got, 9));
+    GOOD(memefs_put(fs, "/o/link", "yy", 2, 0)); /* in place of the link, as rename(2) */
+    OK(lstat("o/link", &st));
+    CHECK(S_ISREG(st.st_mode));
+    EQUAL(-EISDIR, memefs_get(fs, "/o", got, 1));
+    EQUAL(-ENOENT, memefs_get(fs, "/o/none", got, 1));
+    /* A file that was renamed has its inode in another partition. */
+    for (int i = 0; i < 20; i++) {
+        char from[32], to[32], path[32];
+
+        snprintf(from, sizeof from, "o/from%d", i);
+        snprintf(to, sizeof to, "o/to%d", i);
+        snprintf(path, sizeof path, "/o/to%d", i);
+        OK(close(open(from, O_CREAT | O_WRONLY, 0644)));
+        OK(rename(from, to));
+        GOOD(memefs_put(other, path, from, sizeof from, 0));
+        EQUAL(sizeof from, memefs_get(fs, path, got, sizeof got));
+        CHECK(strcmp(from, got) == 0);
+    }
+    CHECK(access("o/from3", F_OK) == -1);
+}
+
+static void test_alloc(void)
+{
+    void *buf;
+
+    EQUAL(5, memefs_get_alloc(fs, "/o/r", &buf));
+    CHECK(memcmp(buf, "newer", 5) == 0);
+    memefs_free(buf);
+    GOOD(memefs_put(fs, "/o/big", big, sizeof big, 0));
+    EQUAL(sizeof big, memefs_get_alloc(other, "/o/big", &buf));
+    CHECK(memcmp(buf, big, sizeof big) == 0);
+    memefs_free(buf);
+    EQUAL(-ENOENT, memefs_get_alloc(fs, "/o/none", &buf));
+    CHECK(buf == NULL);
+}
+
+static void test_many(void)
+{
+    static struct memefs_item items[MANY];
+    static char path[MANY][32], data[MANY][64];
+
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < MANY; i++) {
+            snprintf(path[i], sizeof path[i], "/o/many/d%d/f%d", i % 3, i);
+            items[i] = (struct memefs_item){.path = path[i], .buf = data[i]};
+            items[i].len =
+                (size_t)snprintf(data[i], sizeof data[i], "object %d, round %d", i, round);
+        }
+        items[7].buf = big;
+        items[7].len = 1 << 20;
+        EQUAL(0, memefs_mput(fs, items, MANY, MEMEFS_PUT_PARENTS));
+        for (int i = 0; i < MANY; i++) {
+            items[i].buf = i % 2 ? NULL : got + (size_t)i * 64;
+            items[i].len = i % 2 ? 0 : 64;
+        }
+        EQUAL(0, memefs_mget(other, items, MANY));
+        for (int i = 0; i < MANY; i++) {
+            EQUAL(i == 7 ? 1 << 20 : (long long)strlen(data[i]), items[i].result);
+            CHECK(i == 7 || memcmp(items[i].buf, data[i], strlen(data[i])) == 0);
+            if (i % 2)
+                memefs_free(items[i].buf);
+        }
+    }
+    items[0].path = "/o/none";
+    items[1].path = NULL;
+    items[2].path = "/o";
+    items[0].buf = items[1].buf = items[2].buf = got;
+    EQUAL(3, memefs_mget(fs, items, 3));
+    EQUAL(-ENOENT, items[0].result);
+    EQUAL(-EINVAL, items[1].result);
+    EQUAL(-EISDIR, items[2].result);
+    items[0].path = "/o/many/d0/f0";
+    items[0].len = 1;
+    EQUAL(1, memefs_mput(fs, items, 1, MEMEFS_PUT_EXCL));
+    EQUAL(-EEXIST, items[0].result);
+}
+
+/* --- whole, at any time ----------------------------------------------------------------------- */
+
+static atomic_int stop;
+
+static void *keep_putting(void *arg)
+{
+    struct memefs *mine = arg;
+    static char data[2][60000];
+
+    memset(data[0], 'a', sizeof data[0]);
+    memset(data[1], 'b', sizeof data[1]);
+    for (int i = 0; !atomic_load(&stop); i++)
+        GOOD(memefs_put(mine, "/o/whole", data[i % 2], sizeof data[0] - (size_t)(i % 7), 0));
+    return NULL;
+}
+
+static void look_whole(const char *bytes, ssize_t n)
+{
+    CHECK(n >= 59994 && n <= 60000);
+    for (ssize_t i = 1; i < n; i++)
+        CHECK(bytes[i] == bytes[0]);
+}
+
+static void test_whole(void)
+{
+    pthread_t putters[2];
+    static char bytes[70000];
+    int fd;
+
+    GOOD(memefs_put(fs, "/o/whole", memset(bytes, 'c', 60000), 60000, 0));
+    pthread_create(&putters[0], NULL, keep_putting, fs);
+    pthread_create(&putters[1], NULL, keep_putting, other);
+    for (int i = 0; i < 300; i++) {
+        look_whole(bytes, memefs_get(i % 2 ? fs : other, "/o/whole", bytes, sizeof bytes));
+        OK(fd = open("o/whole", O_RDONLY));
+        look_whole(bytes, read(fd, bytes, sizeof bytes));
+        OK(close(fd));
+    }
+    atomic_store(&stop, 1);
+    pthread_join(putters[0], NULL);
+    pthread_join(putters[1], NULL);
+}
+
+static void test_rights(void)
+{
+    struct memefs *nobody = lib_connect_as(65534, 65534);
+    struct stat st;
+
+    EQUAL(-EACCES, memefs_put(nobody, "/o/n", "x", 1, 0));
+    GOOD(memefs_mkdir(fs, "/o/tmp", 0777));
+    GOOD(memefs_chmod(fs, "/o/tmp", 01777));
+    GOOD(memefs_put(fs, "/o/tmp/root", "x", 1, 0));
+    EQUAL(-EPERM, memefs_put(nobody, "/o/tmp/root", "x", 1, 0));
+    GOOD(memefs_put(nobody, "/o/tmp/own", "x", 1, 0));
+    OK(stat("o/tmp/own", &st));
+    EQUAL(65534, st.st_uid);
+    EQUAL(S_IFREG | 0644, st.st_mode);
+    GOOD(memefs_chmod(fs, "/o/tmp/root", 0600));
+    EQUAL(-EACCES, memefs_get(nobody, "/o/tmp/root", got, 1));
+    GOOD(memefs_chmod(fs, "/o", 0700));
+    EQUAL(-EACCES, memefs_get(nobody, "/o/r", got, 1));
+    GOOD(memefs_disconnect(nobody));
+}
+
+int main(int argc, char **argv)
+{
+    CHECK(argc > 1);
+    OK(chdir(argv[1]));
+    umask(022);
+    for (size_t i = 0; i < sizeof big; i++)
+        big[i] = (char)(i * 31 + i / 4096);
+    fs = lib_connect();
+    other = lib_connect();
+    GOOD(memefs_mkdir(fs, "/o", 0755));
+    test_sizes();
+    test_replaces();
+    test_kinds();
+    test_alloc();
+    test_many();
+    test_whole();
+    test_rights();
+    GOOD(memefs_disconnect(other));
+    GOOD(memefs_disconnect(fs));
+    return 0;
+}
