@@ -112,6 +112,10 @@ static int check(const struct mfs_stage_list *l, const char *target, bool in, st
         return mfs_err_set(err, -EINVAL, "%s: not on a MemEFS mount: stage-in copies into one",
                            target);
     for (uint32_t i = 0; i < l->n && !in; i++)
+        if (is_url(l->entry[i].from))
+            return mfs_err_set(err, -EINVAL, "%s: stage-out copies out of a MemEFS mount",
+                               l->entry[i].from);
+    for (uint32_t i = 0; i < l->n && !in; i++)
         if (access(l->entry[i].from, F_OK) == 0 && !is_in_deployment(l->entry[i].from))
             return mfs_err_set(err, -EINVAL,
                                "%s: not on a MemEFS mount: stage-out copies out of one",

@@ -135,18 +135,18 @@ static int copy_all(struct mfs_stage_range *r, const struct sums *sums, bool see
     return rc;
 }
 
-/* What it has itself is dropped first, so that it is read from where it is kept. */
-static int read_back(const struct mfs_stage_range *r, uint64_t at, uint64_t hash, char *buf)
+/* What the kernel has is dropped first. */
+int mfs_stage_read_back(int to, uint64_t at, uint64_t end, uint64_t hash)
 {
+    char *buf = malloc(MFS_STAGE_BUFFER);
     struct sums sums;
-    int rc = fdatasync(r->to) < 0 ? -errno : 0;
+    int rc = sums_init(&sums, true, false);
 
-    if (rc)
-        return rc;
-    posix_fadvise(r->to, (off_t)at, (off_t)(r->end - at), POSIX_FADV_DONTNEED);
-    rc = sums_init(&sums, true, false);
-    while (!rc && at < r->end) {
-        ssize_t got = read_at(r->to, buf, part_of(at, r->end), at);
+    if (!rc)
+        rc = !buf ? -ENOMEM : fdatasync(to) < 0 ? -errno : 0;
+    posix_fadvise(to, (off_t)at, (off_t)(end - at), POSIX_FADV_DONTNEED);
+    while (!rc && at < end) {
+        ssize_t got = read_at(to, buf, part_of(at, end), at);
 
         rc = got < 0 ? (int)got : got == 0 ? -EUCLEAN : sums_add(&sums, buf, (size_t)got);
         at += got > 0 ? (uint64_t)got : 0;
@@ -154,6 +154,7 @@ static int read_back(const struct mfs_stage_range *r, uint64_t at, uint64_t hash
     if (!rc && mfs_hash_sum(sums.hash) != hash)
         rc = -EUCLEAN;
     sums_fini(&sums);
+    free(buf);
     return rc;
 }
 
@@ -172,7 +173,7 @@ int mfs_stage_copy_range(struct mfs_stage_range *r)
     if (!rc && r->sum && EVP_DigestFinal_ex(sums.sha, r->sum, NULL) != 1)
         rc = -EIO;
     if (!rc && r->verify && r->end > from)
-        rc = read_back(r, from, mfs_hash_sum(sums.hash), buf);
+        rc = mfs_stage_read_back(r->to, from, r->end, mfs_hash_sum(sums.hash));
     sums_fini(&sums);
     free(buf);
     return rc;
@@ -195,15 +196,15 @@ int mfs_stage_same_content(int a, int b, uint64_t size)
     return same;
 }
 
-int mfs_stage_sum(int fd, uint64_t size, unsigned char sum[32])
+int mfs_stage_sum(int fd, uint64_t at, uint64_t end, unsigned char sum[32])
 {
     char *buf = malloc(MFS_STAGE_BUFFER);
     struct sums sums;
     int rc = sums_init(&sums, false, true);
 
     rc = buf ? rc : -ENOMEM;
-    for (uint64_t at = 0; !rc && at < size; at += MFS_STAGE_BUFFER) {
-        ssize_t n = read_at(fd, buf, part_of(at, size), at);
+    for (; !rc && at < end; at += MFS_STAGE_BUFFER) {
+        ssize_t n = read_at(fd, buf, part_of(at, end), at);
 
         rc = n < 0 ? (int)n : sums_add(&sums, buf, (size_t)n);
     }

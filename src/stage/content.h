@@ -21,10 +21,14 @@ struct mfs_stage_range {
  * something else. */
 int mfs_stage_copy_range(struct mfs_stage_range *r);
 
+/* Is what `to` has in the range what has that XXH64? It is read from where it is kept, not from the
+ * kernel's memory. 0, -EUCLEAN, or another negative errno. */
+int mfs_stage_read_back(int to, uint64_t at, uint64_t end, uint64_t hash);
+
 /* Have the first `size` bytes of both files the same content? 1, 0, or a negative errno. */
 int mfs_stage_same_content(int a, int b, uint64_t size);
 
-/* SHA-256 of the first `size` bytes. 0 or a negative errno. */
-int mfs_stage_sum(int fd, uint64_t size, unsigned char sum[32]);
+/* SHA-256 of [at, end). 0 or a negative errno. */
+int mfs_stage_sum(int fd, uint64_t at, uint64_t end, unsigned char sum[32]);
 
 #endif

@@ -194,7 +194,8 @@ static int create(struct mfs_stage_file *f)
 {
     const struct mfs_stage_dir *d = f->item->dir;
     bool ours = f->st.st_uid == d->stage->self.st_uid && f->st.st_gid == d->gid && !d->acl;
-    int flags = (d->stage->plan->verify ? O_RDWR : O_WRONLY) | O_CREAT | O_EXCL | O_CLOEXEC;
+    int flags = (d->stage->plan->verify || f->item->has_sum ? O_RDWR : O_WRONLY) | O_CREAT |
+                O_EXCL | O_CLOEXEC;
 
     f->created = f->st.st_mode & (ours ? 0777 : 0700);
     f->to = openat(d->to, f->temporary, flags, f->created);
@@ -265,7 +266,7 @@ static int same_content(struct mfs_stage_file *f, int there)
 
     if (!f->item->has_sum)
         return f->source->same(f, there);
-    rc = mfs_stage_sum(there, (uint64_t)f->st.st_size, sum);
+    rc = mfs_stage_sum(there, 0, (uint64_t)f->st.st_size, sum);
     return rc ? rc : !memcmp(sum, f->item->sum, sizeof sum);
 }
 

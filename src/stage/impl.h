@@ -13,6 +13,7 @@
 #define MFS_STAGE_PIECE  ((uint64_t)64 << 20) /* of a large file, copied at a time */
 
 struct mfs_stage_links;
+struct mfs_stage_remote;
 struct mfs_stage_tally;
 
 struct mfs_stage {
@@ -20,12 +21,14 @@ struct mfs_stage {
     struct mfs_stage_pool *pool;
     struct mfs_stage_tally *tally;
     struct mfs_stage_links *links;
-    uint32_t nparts;  /* of the deployment that the target is in; 0: in none */
-    uint64_t id;      /* of what this call is to do: the same in each repetition */
-    dev_t dev;        /* of the target, … */
-    ino_t ino;        /* … which a source may lie around */
-    struct stat self; /* st_uid and st_gid: that files of this process have */
-    atomic_bool full; /* no room */
+    struct mfs_stage_remote *remote; /* the key and place of S3 */
+    mode_t mask;                     /* of the process, before */
+    uint32_t nparts;                 /* of the deployment that the target is in; 0: in none */
+    uint64_t id;                     /* of what this call is to do: the same in each repetition */
+    dev_t dev;                       /* of the target, … */
+    ino_t ino;                       /* … which a source may lie around */
+    struct stat self;                /* st_uid and st_gid: that files of this process have */
+    atomic_bool full;                /* no room */
     _Atomic(struct mfs_stage_dir *) late; /* finished when the lock is gone; a use each */
 };
 

@@ -46,8 +46,8 @@ void mfs_stage_list_fini(struct mfs_stage_list *l)
 /* Where a path of a list is copied to; NULL: there is no such place below the target. */
 static const char *place_of(const char *path)
 {
-    if (strstr(path, "://"))
-        return strrchr(path, '/')[1] ? strrchr(path, '/') + 1 : NULL;
+    if (strstr(path, "://")) /* the URL's last name */
+        return "";
     while (*path == '/' || !strncmp(path, "./", 2))
         path += *path == '/' ? 1 : 2;
     return *path ? path : NULL;
@@ -80,9 +80,9 @@ static int take_line(struct mfs_stage_list *l, char *line)
     if (tab)
         *tab = '\0';
     to = place_of(tab ? tab + 1 : line);
-    if (!*line || !to)
+    if (!*line || !to || (tab && !*to))
         return -EINVAL;
-    rc = mfs_stage_list_add(l, line, to);
+    rc = mfs_stage_list_add(l, line, *to ? to : NULL);
     if (!rc && has_sum) {
         l->entry[l->n - 1].has_sum = true;
         memcpy(l->entry[l->n - 1].sum, sum, sizeof sum);

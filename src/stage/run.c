@@ -10,9 +10,11 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/text.h"
 #include "memefs/memefs.h"
 #include "stage/count.h"
 #include "stage/impl.h"
+#include "stage/remote/remote.h"
 
 /* ---- what the target is ---------------------------------------------------------------------- */
 
@@ -154,6 +156,9 @@ static void add_entry(struct mfs_stage_dir *top, struct way *way, const struct m
     char name[NAME_MAX + 1];
     const char *to = e->to ? e->to : last_name(e->from, name), *slash;
 
+    if (!e->to && mfs_stage_is_url(e->from))
+        to = mfs_stage_url_name(e->from, name, sizeof name);
+
     if (!*e->from || !to) {
         mfs_stage_fail(s, top, e->from, false, -EINVAL, "has no name to be copied to: give -T");
         return;
@@ -174,7 +179,46 @@ static void add_entry(struct mfs_stage_dir *top, struct way *way, const struct m
         return;
     i->has_sum = e->has_sum;
     memcpy(i->sum, e->sum, sizeof i->sum);
-    mfs_stage_walk_item(i);
+    if (mfs_stage_is_url(e->from))
+        mfs_stage_get(i);
+    else
+        mfs_stage_walk_item(i);
+}
+
+/* What S3 has below a prefix. */
+struct below {
+    struct mfs_stage_dir *top;
+    struct way *way;
+    const char *url, *to;
+};
+
+static void add_object(void *arg, const char *key)
+{
+    const struct below *b = arg;
+    char to[PATH_MAX], from[PATH_MAX];
+    struct mfs_stage_entry e = {.from = from, .to = to};
+
+    if (mfs_text_format(from, sizeof from, "%s%s", b->url, key) ||
+        mfs_text_format(to, sizeof to, "%s%s%s", b->to ? b->to : "", b->to ? "/" : "", key))
+        mfs_stage_fail(b->top->stage, b->top, key, false, -ENAMETOOLONG, "%s",
+                       strerror(ENAMETOOLONG));
+    else if (*key && key[strlen(key) - 1] != '/') /* a mark of a directory */
+        add_entry(b->top, b->way, &e);
+    mfs_stage_pool_help(b->top->stage->pool);
+}
+
+static void add_prefix(struct mfs_stage_dir *top, struct way *way, const struct mfs_stage_entry *e)
+{
+    bool slash = e->from[strlen(e->from) - 1] == '/';
+    char url[PATH_MAX];
+    struct below below = {top, way, url, e->to};
+    struct mfs_err err = {0};
+    int rc = mfs_text_format(url, sizeof url, "%s%s", e->from, slash ? "" : "/");
+
+    rc = rc ? mfs_err_set(&err, rc, "%s", strerror(-rc))
+            : mfs_stage_each_object(top->stage, url, add_object, &below, &err);
+    if (rc && rc != -EINTR)
+        mfs_stage_fail(top->stage, top, e->from, false, rc, "%s", err.msg);
 }
 
 static void add_entries(struct mfs_stage *s, struct mfs_stage_dir *top)
@@ -188,7 +232,10 @@ static void add_entries(struct mfs_stage *s, struct mfs_stage_dir *top)
 
         if (s->plan->exact)
             e.to = (char *)last_name(s->plan->target, name);
-        add_entry(top, &way, &e);
+        if (mfs_stage_is_prefix(e.from))
+            add_prefix(top, &way, &e);
+        else
+            add_entry(top, &way, &e);
         mfs_stage_pool_help(s->pool);
     }
     if (way.dir)
@@ -225,6 +272,7 @@ static int begin(struct mfs_stage *s, struct mfs_err *err)
 static void end(struct mfs_stage *s)
 {
     mfs_stage_pool_destroy(s->pool);
+    mfs_stage_remote_destroy(s->remote);
     mfs_stage_links_destroy(s->links);
     mfs_stage_tally_destroy(s->tally);
 }
@@ -254,7 +302,7 @@ static int copy_all(struct mfs_stage *s, struct mfs_stage_result *result, struct
 
     if (rc)
         return rc;
-    umask(0);
+    s->mask = umask(0);
     lock = mfs_stage_lock(s, top->to, err);
     if (lock < 0) {
         mfs_stage_dir_put(top);
@@ -274,6 +322,24 @@ static int copy_all(struct mfs_stage *s, struct mfs_stage_result *result, struct
     return 0;
 }
 
+/* To a server. */
+static int put_all(struct mfs_stage *s, struct mfs_stage_result *result, struct mfs_err *err)
+{
+    struct mfs_stage_dir *top = mfs_stage_dir_create(s, NULL, "", s->plan->target);
+
+    if (!top)
+        return mfs_err_set(err, -ENOMEM, "out of memory");
+    for (uint32_t i = 0; i < s->plan->list->n && !mfs_stage_ends(s); i++)
+        mfs_stage_put(top, &s->plan->list->entry[i]);
+    mfs_stage_tally_expected(s->tally);
+    mfs_stage_pool_wait(s->pool);
+    mfs_stage_dir_put(top);
+    mfs_stage_tally_result(s->tally, result);
+    result->full = s->full;
+    result->stopped = *s->plan->stop;
+    return 0;
+}
+
 int mfs_stage_run(const struct mfs_stage_plan *plan, struct mfs_stage_result *result,
                   struct mfs_err *err)
 {
@@ -283,7 +349,9 @@ int mfs_stage_run(const struct mfs_stage_plan *plan, struct mfs_stage_result *re
     raise_limit();
     rc = begin(&s, err);
     if (!rc)
-        rc = copy_all(&s, result, err);
+        rc = mfs_stage_remote_create(&s.remote, plan, err);
+    if (!rc)
+        rc = mfs_stage_is_url(plan->target) ? put_all(&s, result, err) : copy_all(&s, result, err);
     end(&s);
     return rc;
 }

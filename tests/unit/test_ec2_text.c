@@ -147,16 +147,16 @@ static void keys_of_files(void **state)
                                "[work]\r\n aws_secret_access_key = a=b/c \r\n"
                                "aws_access_key_id\t=\tAK2\r\n#aws_session_token=no\n[next]\n"
                                "aws_session_token=no";
-    struct mfs_ec2_key key;
+    struct mfs_aws_key key;
 
     (void)state;
-    assert_int_equal(mfs_ec2_key_of_profile(text, "work", &key), 0);
+    assert_int_equal(mfs_aws_key_of_profile(text, "work", &key), 0);
     assert_string_equal(key.id, "AK2");
     assert_string_equal(key.secret, "a=b/c");
     assert_string_equal(key.token, "");
-    assert_int_equal(mfs_ec2_key_of_profile(text, "default", &key), -ENOENT); /* it is not whole */
-    assert_int_equal(mfs_ec2_key_of_profile(text, "wor", &key), -ENOENT);
-    assert_int_equal(mfs_ec2_key_of_profile("", "default", &key), -ENOENT);
+    assert_int_equal(mfs_aws_key_of_profile(text, "default", &key), -ENOENT); /* it is not whole */
+    assert_int_equal(mfs_aws_key_of_profile(text, "wor", &key), -ENOENT);
+    assert_int_equal(mfs_aws_key_of_profile("", "default", &key), -ENOENT);
 }
 
 static void keys_of_roles(void **state)
@@ -164,7 +164,7 @@ static void keys_of_roles(void **state)
     static const char text[] =
         "{\"Code\":\"Success\",\"AccessKeyId\":\"ASIA1\",\"SecretAccessKey\":\"s\",\"Token\":\"t\","
         "\"Expiration\":\"2026-11-26T18:30:00Z\"}";
-    struct mfs_ec2_key key;
+    struct mfs_aws_key key;
 
     (void)state;
     assert_int_equal(mfs_ec2_key_of_role(text, strlen(text), &key), 0);

@@ -176,7 +176,7 @@ static void answered(void *arg, const struct mfs_err *why, long status, const ch
     mfs_ec2_free(&a);
 }
 
-static void send_signed(void *arg, const struct mfs_ec2_key *key, const struct mfs_err *why)
+static void send_signed(void *arg, const struct mfs_aws_key *key, const struct mfs_err *why)
 {
     struct mfs_ec2_call *c = arg;
     char user[sizeof key->id + sizeof key->secret], token[sizeof key->token + 32];

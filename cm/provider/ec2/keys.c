@@ -10,11 +10,9 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/text.h"
 #include "proto/schema.h"
 
-#define FILE_MOST (1U << 20)
 #define METADATA  "http://169.254.169.254" /* of the instance, by its own link */
 #define ROLES     "/latest/meta-data/iam/security-credentials/"
 #define STEP_TIME (2 * MFS_SEC) /* where there is no such service nothing answers */
@@ -32,7 +30,7 @@ enum step { STEP_NONE, STEP_TOKEN, STEP_ROLE, STEP_KEY };
 struct mfs_ec2_keys {
     struct mfs_loop *loop;
     struct mfs_http *http;
-    struct mfs_ec2_key key; /* id "": none */
+    struct mfs_aws_key key; /* id "": none */
     struct waiting *first;
     struct mfs_timer *timer;
     enum step step;
@@ -43,96 +41,30 @@ struct mfs_ec2_keys {
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
-static void take(struct mfs_ec2_key *key, const char *name, size_t len, const char *value)
+static bool is_good(const struct mfs_aws_key *key)
 {
-    static const struct {
-        const char *name;
-        size_t at, size;
-    } fields[] = {
-#define KEY(word, member) {word, offsetof(struct mfs_ec2_key, member), sizeof key->member}
-        KEY("aws_access_key_id", id),    KEY("aws_secret_access_key", secret),
-        KEY("aws_session_token", token), KEY("AccessKeyId", id),
-        KEY("SecretAccessKey", secret),  KEY("Token", token),
-#undef KEY
-    };
-
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-        if (strlen(fields[i].name) == len && !strncmp(fields[i].name, name, len) &&
-            mfs_text_copy((char *)key + fields[i].at, fields[i].size, value))
-            ((char *)key)[fields[i].at] = '\0'; /* what is too long is no key */
-}
-
-static bool whole(const struct mfs_ec2_key *key)
-{
-    return key->id[0] && key->secret[0];
-}
-
-static bool is_good(const struct mfs_ec2_key *key)
-{
-    return whole(key) && (!key->expires || mfs_clock_real().tv_sec < key->expires - EARLY);
-}
-
-/* Without what stands around it. */
-static char *trimmed(char *line)
-{
-    size_t len;
-
-    line += strspn(line, " \t\r");
-    len = strlen(line);
-    while (len && strchr(" \t\r", line[len - 1]))
-        line[--len] = '\0';
-    return line;
-}
-
-/* "[NAME]" */
-static bool is_profile(const char *line, const char *profile)
-{
-    size_t len = strlen(profile);
-
-    return !strncmp(line + 1, profile, len) && !strcmp(line + 1 + len, "]");
-}
-
-int mfs_ec2_key_of_profile(const char *text, const char *profile, struct mfs_ec2_key *key)
-{
-    bool ours = false;
-
-    memset(key, 0, sizeof *key);
-    while (*text) {
-        size_t len = strcspn(text, "\n"), name;
-        char buf[sizeof key->token + 64], *line, *value;
-
-        mfs_text_format(buf, sizeof buf, "%.*s", (int)(len < sizeof buf - 1 ? len : 0), text);
-        text += len + (text[len] == '\n');
-        line = trimmed(buf);
-        if (*line == '[')
-            ours = is_profile(line, profile);
-        value = strchr(line, '=');
-        if (!ours || *line == '#' || !value)
-            continue;
-        name = strcspn(line, " \t=");
-        take(key, line, name, trimmed(value + 1));
-    }
-    return whole(key) ? 0 : -ENOENT;
+    return mfs_aws_key_whole(key) &&
+           (!key->expires || mfs_clock_real().tv_sec < key->expires - EARLY);
 }
 
 static int take_pair(void *arg, const char *name, const char *value, struct mfs_err *err)
 {
-    struct mfs_ec2_key *key = arg;
+    struct mfs_aws_key *key = arg;
     struct tm tm = {0};
 
     (void)err;
-    take(key, name, strlen(name), value);
+    mfs_aws_key_take(key, name, strlen(name), value);
     if (!strcmp(name, "Expiration") && strptime(value, "%Y-%m-%dT%H:%M:%SZ", &tm))
         key->expires = timegm(&tm);
     return 0;
 }
 
-int mfs_ec2_key_of_role(const char *text, size_t len, struct mfs_ec2_key *key)
+int mfs_ec2_key_of_role(const char *text, size_t len, struct mfs_aws_key *key)
 {
     struct mfs_err err;
 
     memset(key, 0, sizeof *key);
-    if (mfs_json_pairs(text, len, take_pair, key, &err) || !whole(key))
+    if (mfs_json_pairs(text, len, take_pair, key, &err) || !mfs_aws_key_whole(key))
         return -EPROTO;
     return 0;
 }
@@ -224,43 +156,6 @@ static void ask(struct mfs_ec2_keys *k)
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
-static bool in_environment(struct mfs_ec2_key *key)
-{
-    const char *id = getenv("AWS_ACCESS_KEY_ID"), *secret = getenv("AWS_SECRET_ACCESS_KEY"),
-               *token = getenv("AWS_SESSION_TOKEN");
-
-    memset(key, 0, sizeof *key);
-    return id && secret && !mfs_text_copy(key->id, sizeof key->id, id) &&
-           !mfs_text_copy(key->secret, sizeof key->secret, secret) &&
-           !mfs_text_copy(key->token, sizeof key->token, token ? token : "") && whole(key);
-}
-
-static bool in_file(struct mfs_ec2_keys *k)
-{
-    const char *named = getenv("AWS_SHARED_CREDENTIALS_FILE"), *home = getenv("HOME"),
-               *profile = getenv("AWS_PROFILE");
-    char path[PATH_MAX];
-    struct mfs_buf text;
-    int rc;
-
-    k->file[0] = '\0';
-    if (mfs_text_format(path, sizeof path, "%s%s",
-                        named  ? named
-                        : home ? home
-                               : "",
-                        named ? "" : "/.aws/credentials"))
-        return false;
-    mfs_buf_init(&text);
-    rc = mfs_file_read(path, FILE_MOST, &text);
-    if (rc && rc != -ENOENT)
-        snprintf(k->file, sizeof k->file, "%.80s: %s", path, strerror(-rc));
-    rc = rc ? rc : mfs_buf_append(&text, "", 1);
-    rc = rc ? rc
-            : mfs_ec2_key_of_profile(mfs_buf_data(&text), profile ? profile : "default", &k->key);
-    mfs_buf_wipe(&text);
-    return !rc;
-}
-
 static void look(void *arg)
 {
     const char *disabled = getenv("AWS_EC2_METADATA_DISABLED");
@@ -269,7 +164,8 @@ static void look(void *arg)
     k->timer = NULL;
     if (!k->first || k->step != STEP_NONE)
         return;
-    if (is_good(&k->key) || in_environment(&k->key) || in_file(k)) {
+    if (is_good(&k->key) || mfs_aws_key_of_environment(&k->key) ||
+        mfs_aws_key_of_file(&k->key, k->file, sizeof k->file)) {
         answer(k, NULL);
     } else if (disabled && !strcmp(disabled, "true")) {
         no_key(k, "AWS_EC2_METADATA_DISABLED is true");

@@ -7,13 +7,8 @@
 #ifndef MFS_CM_PROVIDER_EC2_KEYS_H
 #define MFS_CM_PROVIDER_EC2_KEYS_H
 
+#include "aws/key.h"
 #include "cm/provider/http.h"
-
-struct mfs_ec2_key {
-    char id[129], secret[257];
-    char token[4097]; /* of a session; "": none */
-    int64_t expires;  /* s since 1970; 0: never */
-};
 
 struct mfs_ec2_keys;
 
@@ -22,17 +17,14 @@ void mfs_ec2_keys_destroy(struct mfs_ec2_keys *k); /* before the http. Takes NUL
 
 /* Calls `got` with the key, or NULL and why there is none: from the loop, in order of the calls. It
  * is the keys', and good during the call alone. 0 or a negative errno. */
-typedef void mfs_ec2_got_key(void *arg, const struct mfs_ec2_key *key, const struct mfs_err *why);
+typedef void mfs_ec2_got_key(void *arg, const struct mfs_aws_key *key, const struct mfs_err *why);
 int mfs_ec2_keys_get(struct mfs_ec2_keys *k, mfs_ec2_got_key *got, void *arg);
 void mfs_ec2_keys_forget(struct mfs_ec2_keys *k, const void *arg); /* no `got` of this arg comes */
 
 /* The key was refused: the next one is looked for anew. */
 void mfs_ec2_keys_refused(struct mfs_ec2_keys *k);
 
-/* A profile of a credentials file's text. 0, or -ENOENT. Pure. */
-int mfs_ec2_key_of_profile(const char *text, const char *profile, struct mfs_ec2_key *key);
-
 /* What an instance's metadata tell of its role's key, JSON. 0, or -EPROTO. Pure. */
-int mfs_ec2_key_of_role(const char *text, size_t len, struct mfs_ec2_key *key);
+int mfs_ec2_key_of_role(const char *text, size_t len, struct mfs_aws_key *key);
 
 #endif

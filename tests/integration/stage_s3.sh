@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# memefs stage-out and stage-in with S3 (moto, with signatures checked): trees there and back, large objects in parts,
+# more names than an answer has; wrong keys, another region, and servers that fail or cut their answers.
+# ctest: waits long=15
+# shellcheck source=tests/support/harness.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
+need jq rsync
+PYTHON=$HARNESS_DIR/../../build/venv/bin/python3
+"$PYTHON" -c 'import moto.s3' 2>/dev/null || skip "moto is not installed (scripts/setup --tests)"
+unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY all_proxy AWS_PROFILE
+
+stage_in() { timeout 60 memefs stage-in "$@"; }
+stage_out() { timeout 60 memefs stage-out "$@"; }
+
+C=$T/cloud
+mkdir "$C"
+"$PYTHON" "$HARNESS_DIR/s3_cloud" "$C" &
+server=$!
+must_happen 60 test -e "$C/port"
+AWS_ENDPOINT_URL=http://127.0.0.1:$(cat "$C/port")
+export AWS_ENDPOINT_URL HOME=$T AWS_REGION=us-east-1 AWS_ACCESS_KEY_ID=AKRIGHT AWS_SECRET_ACCESS_KEY=secret/of+right
+deployment_start 2
+S=$MNT0/src
+mkdir -p "$S/sub/deep" "$S/many"
+for i in {1..50}; do echo "$i" >"$S/many/$i"; done
+head -c 50000000 /dev/urandom >"$S/large"
+: >"$S/none"
+echo plus >"$S/sub/a + b&c=d?é#"
+chmod 751 "$S/sub/deep"
+echo mode >"$S/sub/deep/mode"
+chmod 640 "$S/sub/deep/mode"
+touch -d '2012-03-04 05:06:07.123456789' "$S/sub/deep/mode"
+
+say "there and back"
+stage_out --json "$S" s3://data/runs/7 >"$T/json"
+equal '[54,0]' "$(jq -c '[.files, .failed]' "$T/json")" "out"
+[ "$(grep -c '^PUT .*partNumber=' "$C/calls")" -eq 3 ] || fail "not in parts"
+stage_in --json s3://data/runs/7/src/ "$MNT0/back" >"$T/json"
+equal '[54,0]' "$(jq -c '[.files, .failed]' "$T/json")" "in"
+diff -r "$S" "$MNT1/back"
+equal "640 $(stat -c %y "$S/sub/deep/mode")" "$(stat -c '%a %y' "$MNT0/back/sub/deep/mode")" "mode and time"
+stage_in --verify s3://data/runs/7/src/large "$MNT0/one" >/dev/null
+cmp "$S/large" "$MNT1/one/large"
+
+say "again"
+stage_out --json "$S" s3://data/runs/7 >"$T/json"
+equal '[0,54]' "$(jq -c '[.files, .skipped]' "$T/json")" "out again"
+stage_in --json s3://data/runs/7/src/ "$MNT0/back" >"$T/json"
+equal '[0,54]' "$(jq -c '[.files, .skipped]' "$T/json")" "in again"
+
+say "servers that fail"
+faults() { printf '%s\n' "$1" >"$C/faults"; }
+rm "$MNT0/back/large" "$MNT0/back/many/1"
+faults '{"GET": {"times": 2, "status": 503, "code": "SlowDown"}, "HEAD": {"times": 2, "status": 500}}'
+stage_in s3://data/runs/7/src/large "$MNT0/back" >/dev/null
+cmp "$S/large" "$MNT1/back/large"
+rm "$MNT0/back/large"
+faults '{"GET": {"times": 2, "cut": true}}'
+stage_in s3://data/runs/7/src/large "$MNT0/back" >/dev/null
+cmp "$S/large" "$MNT1/back/large"
+faults '{"PUT": {"times": 2, "status": 500}, "POST": {"times": 1, "status": 503}}'
+stage_out --verify -T "$S/large" s3://data/second >/dev/null
+stage_in -T s3://data/second "$MNT0/second" >/dev/null
+cmp "$S/large" "$MNT1/second"
+refused() # WORDS COMMAND…
+{
+    expect_fail 1 "${@:2}"
+    grep -qE "$1" "$T/expect.out" || fail "says $(cat "$T/expect.out")"
+}
+faults '{"PUT": {"status": 403, "code": "AccessDenied"}}'
+refused 'large: .*AccessDenied' stage_out -T "$S/large" s3://data/third
+grep -q '^DELETE .*uploadId' "$C/calls" || fail "the parts that were sent are left there"
+faults '{"GET": {"body": "<html>no</html>"}}'
+refused 'runs/7/src/: what answers is not S3' stage_in s3://data/runs/7/src/ "$MNT0/x"
+faults '{"HEAD": {"region": "eu-west-1"}}'
+refused 'AWS_REGION=eu-west-1' stage_in s3://data/second "$MNT0/x"
+faults '{}'
+refused 'no such object .a prefix' stage_in s3://data/nothing "$MNT0/x"
+refused 'no bucket has such a name|Invalid argument' stage_in 's3://da ta/nothing/' "$MNT0/x"
+refused 'NoSuchBucket' stage_in s3://other/things/ "$MNT0/x"
+equal "" "$(find "$MNT0/x" -type f)" "files of calls that failed"
+
+say "keys"
+AWS_SECRET_ACCESS_KEY=wrong refused 'is the key right' stage_in s3://data/runs/ "$MNT0/x"
+AWS_ACCESS_KEY_ID=AKOTHER refused 'InvalidAccessKeyId' stage_in s3://data/runs/ "$MNT0/x"
+unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY
+refused 'there is no key for S3' stage_in s3://data/second "$MNT0/x"
+mkdir "$T/.aws"
+printf '[default]\naws_access_key_id = AKFILE\naws_secret_access_key=secret-of-file\naws_session_token=token+of/session==\n' \
+    >"$T/.aws/credentials"
+stage_in s3://data/runs/7/src/sub/ "$MNT0/file" >/dev/null
+diff -r "$S/sub" "$MNT0/file"
+deployment_stop
+kill "$server"
+wait "$server" 2>/dev/null || true
