@@ -13,6 +13,7 @@
 #define EACH   (5 * MFS_SEC)
 #define WANTED (60 * MFS_SEC)
 #define FRESH  (2 * MFS_SEC)    /* as often as clients tell */
+#define NEWS   (500 * MFS_MSEC) /* by so much what a client tells is newer, at least */
 #define LIMIT  (5 * MFS_SEC)    /* of a question */
 #define WAIT   (300 * MFS_MSEC) /* of who wants to know */
 
@@ -41,7 +42,7 @@ struct mfs_cm_mounts {
 static void free_list(struct mfs_mounts *m)
 {
     for (uint32_t i = 0; i < m->n; i++)
-        mfs_metric_snapshot_free(&m->mount[i].figures);
+        mfs_mount_free(&m->mount[i]);
     free(m->mount);
     *m = (struct mfs_mounts){0};
 }
@@ -77,6 +78,29 @@ static const struct mfs_mount *find(const struct mfs_mounts *list, const struct 
         if (same_client(&list->mount[i], m))
             return &list->mount[i];
     return NULL;
+}
+
+/* Two times are far enough apart for a rate when a client has told anew. */
+static void take_rate(struct mfs_mount *m, const struct mfs_mount *before, int64_t now)
+{
+    m->at = m->operations ? now - (int64_t)m->age_ms * MFS_MSEC : 0;
+    if (!before || !before->at || !m->at)
+        return;
+    if (m->at - before->at < NEWS) {
+        m->at = before->at;
+        m->rate = before->rate;
+    } else if (m->operations >= before->operations) {
+        m->rate =
+            (double)(m->operations - before->operations) / ((double)(m->at - before->at) / MFS_SEC);
+    }
+}
+
+static void take_rates(const struct mfs_mounts *was, struct mfs_mounts *list)
+{
+    int64_t now = mfs_clock_mono();
+
+    for (uint32_t i = 0; i < list->n; i++)
+        take_rate(&list->mount[i], find(was, &list->mount[i], i), now);
 }
 
 /* Only who has told before has done the rest since then: after its lm began anew a client is known
@@ -118,6 +142,7 @@ static void take(struct mfs_node *n, const struct mfs_mounts *told)
         return; /* what it told before stays */
     if (n->cm->mounts)
         count_done(&n->cm->mounts->done, &n->mounts, &list);
+    take_rates(&n->mounts, &list);
     free_list(&n->mounts);
     n->mounts = list;
     n->mounts_at = mfs_clock_mono();
@@ -253,7 +278,8 @@ static void tell(void *arg)
     struct asker *a = arg;
     struct mfs_mounts list;
 
-    if (mfs_mounts_list(a->cm, &list)) {
+    if (mfs_mounts_list(a->cm, &list) || mfs_mounts_sum_up(&list)) {
+        mfs_mounts_list_free(&list);
         mfs_deferred_fail(&a->from, -ENOMEM, "out of memory");
     } else {
         if (a->most && list.n > a->most) {
@@ -261,7 +287,7 @@ static void tell(void *arg)
             list.n = a->most;
         }
         mfs_deferred_reply(&a->from, MFS_MSG_CLIENTS, &list);
-        free(list.mount);
+        mfs_mounts_list_free(&list);
     }
     free(a);
 }

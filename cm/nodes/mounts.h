@@ -16,8 +16,13 @@ void mfs_mounts_always(struct mfs_cm *cm); /* from now on */
 int mfs_mounts_fresh(struct mfs_cm *cm, void (*done)(void *arg), void *arg);
 
 /* All clients of nodes that are part of the deployment, with their node's name and address. The
- * list is the caller's to free, not what the figures in it have. 0 or -ENOMEM. */
+ * list is the caller's to free, not what the mounts in it have. 0 or -ENOMEM. */
 int mfs_mounts_list(const struct mfs_cm *cm, struct mfs_mounts *list);
+void mfs_mounts_list_free(struct mfs_mounts *list);
+
+/* mounts_sum.c: adds up operations by kind, and files and directories by path, of those in the
+ * list. 0 or -ENOMEM. */
+int mfs_mounts_sum_up(struct mfs_mounts *list);
 
 /* How long the operations took that clients were seen to have done, in buckets. What a client had
  * done before it told this cm for the first time, or again after its node was away, is not in it.

@@ -128,21 +128,25 @@ struct sources {
 };
 
 static void count_one(void *arg, const struct mfs_client *client,
-                      const struct mfs_metric_snapshot *figures, int64_t age)
+                      const struct mfs_metric_snapshot *figures, const struct mfs_hot *hot,
+                      int64_t age)
 {
     uint32_t *n = arg;
 
     (void)client;
+    (void)hot;
     (void)age;
     *n += figures != NULL;
 }
 
 static void put_client(void *arg, const struct mfs_client *client,
-                       const struct mfs_metric_snapshot *figures, int64_t age)
+                       const struct mfs_metric_snapshot *figures, const struct mfs_hot *hot,
+                       int64_t age)
 {
     struct sources *s = arg;
     char *labels = s->labels[s->n], name[MFS_SESSION_TEXT + 16];
 
+    (void)hot;
     (void)age;
     if (!figures || s->n == s->most)
         return;
@@ -158,12 +162,14 @@ static void put_client(void *arg, const struct mfs_client *client,
 }
 
 static void put_memory(void *arg, const struct mfs_client *client,
-                       const struct mfs_metric_snapshot *figures, int64_t age)
+                       const struct mfs_metric_snapshot *figures, const struct mfs_hot *hot,
+                       int64_t age)
 {
     struct clients_memory *m = arg;
     char labels[LABELS_MOST], pid[16];
 
     (void)figures;
+    (void)hot;
     (void)age;
     if (!client->proc.pid)
         return;
@@ -312,18 +318,21 @@ struct list {
 };
 
 static void count_all(void *arg, const struct mfs_client *client,
-                      const struct mfs_metric_snapshot *figures, int64_t age)
+                      const struct mfs_metric_snapshot *figures, const struct mfs_hot *hot,
+                      int64_t age)
 {
     struct list *l = arg;
 
     (void)client;
     (void)figures;
+    (void)hot;
     (void)age;
     l->most++;
 }
 
 static void put_mount(void *arg, const struct mfs_client *client,
-                      const struct mfs_metric_snapshot *figures, int64_t age)
+                      const struct mfs_metric_snapshot *figures, const struct mfs_hot *hot,
+                      int64_t age)
 {
     struct list *l = arg;
     struct mfs_mount *m = l->mounts.mount ? &l->mounts.mount[l->mounts.n] : NULL;
@@ -341,6 +350,7 @@ static void put_mount(void *arg, const struct mfs_client *client,
     if (figures) {
         m->age_ms = (uint64_t)(age / MFS_MSEC);
         l->rc = take_figures(m, figures);
+        m->hot = *hot; /* stays the list's */
     }
     l->mounts.n++;
 }

@@ -71,6 +71,7 @@ static void unlink_entry(struct mfs_client_entry *e)
 static void free_entry(struct mfs_client_entry *e)
 {
     mfs_metric_snapshot_free(&e->figures);
+    mfs_schema_clear(&mfs_hot_schema, &e->hot);
     free(e);
 }
 
@@ -407,11 +408,15 @@ static void conn_down(struct mfs_conn *conn, const struct mfs_err *why, void *ar
         forget(e);
 }
 
-static const struct mfs_handler handlers[] = {
-    {MFS_MSG_CLIENT_HELLO, handle_hello},  {MFS_MSG_CLIENT_READY, handle_ready},
-    {MFS_MSG_BEAT, handle_beat},           {MFS_MSG_METRICS, mfs_clients_on_metrics},
-    {MFS_MSG_STATS, mfs_clients_on_stats}, {MFS_MSG_CLIENTS, handle_clients},
-    {MFS_MSG_EVENTS, handle_events},       {0, NULL}};
+static const struct mfs_handler handlers[] = {{MFS_MSG_CLIENT_HELLO, handle_hello},
+                                              {MFS_MSG_CLIENT_READY, handle_ready},
+                                              {MFS_MSG_BEAT, handle_beat},
+                                              {MFS_MSG_METRICS, mfs_clients_on_metrics},
+                                              {MFS_MSG_STATS, mfs_clients_on_stats},
+                                              {MFS_MSG_CLIENTS, handle_clients},
+                                              {MFS_MSG_EVENTS, handle_events},
+                                              {MFS_MSG_HOT, mfs_clients_on_hot},
+                                              {0, NULL}};
 static const struct mfs_service service = {handlers, NULL, conn_down};
 
 struct mfs_clients *mfs_clients_create(struct mfs_loop *loop, const char *address,

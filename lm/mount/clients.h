@@ -72,10 +72,11 @@ int mfs_clients_push(struct mfs_clients *c, const struct mfs_table *table,
                      const struct mfs_table *before,
                      void (*done)(void *arg, const struct mfs_err *err), void *arg);
 
-/* Shows each with the latest figures that it has told (NULL: none yet), which stay the list's, and
- * how long ago that was, ns. */
+/* Shows each with the latest figures that it has told (NULL: none yet) and what its requests are
+ * of, which stay the list's, and how long ago that was, ns. */
 typedef void mfs_clients_see(void *arg, const struct mfs_client *client,
-                             const struct mfs_metric_snapshot *figures, int64_t age);
+                             const struct mfs_metric_snapshot *figures, const struct mfs_hot *hot,
+                             int64_t age);
 void mfs_clients_each(const struct mfs_clients *c, mfs_clients_see *see, void *arg);
 
 /* A copy of the list, for the caller to free; *n is their number. NULL when none or ENOMEM. */

@@ -29,6 +29,19 @@ void mfs_clients_on_metrics(struct mfs_conn *conn, uint64_t id, const void *body
     mfs_conn_reply(conn, MFS_MSG_METRICS, id, &(struct mfs_msg_empty){0});
 }
 
+void mfs_clients_on_hot(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
+{
+    struct mfs_client_entry *e = mfs_conn_data(conn);
+    struct mfs_hot hot;
+
+    (void)arg;
+    if (e && !mfs_hot_copy(&hot, body)) {
+        mfs_schema_clear(&mfs_hot_schema, &e->hot);
+        e->hot = hot;
+    }
+    mfs_conn_reply(conn, MFS_MSG_HOT, id, &(struct mfs_msg_empty){0});
+}
+
 /* The figures stay the entry's. */
 static void put_source(const struct mfs_client_entry *e, struct mfs_stats_source *s)
 {
@@ -70,5 +83,5 @@ void mfs_clients_each(const struct mfs_clients *c, mfs_clients_see *see, void *a
     int64_t now = mfs_clock_mono();
 
     for (const struct mfs_client_entry *e = c->entries; e; e = e->next)
-        see(arg, &e->info, e->figures_at ? &e->figures : NULL, now - e->figures_at);
+        see(arg, &e->info, e->figures_at ? &e->figures : NULL, &e->hot, now - e->figures_at);
 }

@@ -15,6 +15,7 @@ struct mfs_client_entry {
     struct mfs_watch *watch; /* NULL when the process can't be watched (it is not seen here) */
     struct mfs_metric_snapshot figures; /* the latest that it has sent, … */
     int64_t figures_at;                 /* … mono; 0: none yet */
+    struct mfs_hot hot;                 /* likewise */
     struct mfs_client_entry *next;
 };
 
@@ -31,6 +32,7 @@ struct mfs_clients {
 
 /* clients_figures.c: for the service */
 void mfs_clients_on_metrics(struct mfs_conn *conn, uint64_t id, const void *body, void *arg);
+void mfs_clients_on_hot(struct mfs_conn *conn, uint64_t id, const void *body, void *arg);
 void mfs_clients_on_stats(struct mfs_conn *conn, uint64_t id, const void *body, void *arg);
 
 #endif

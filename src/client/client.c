@@ -201,6 +201,11 @@ int mfs_client_ask(struct mfs_client *c, enum mfs_msg type, int64_t ns,
                            arg);
 }
 
+void mfs_client_on_hot(struct mfs_client *c, bool (*hot)(void *arg, struct mfs_hot *to), void *arg)
+{
+    mfs_control_on_hot(c->control, hot, arg);
+}
+
 struct mfs_store *mfs_client_store(struct mfs_client *c)
 {
     return c->store;

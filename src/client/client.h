@@ -56,6 +56,11 @@ void mfs_client_ready(struct mfs_client *client);
 int mfs_client_ask(struct mfs_client *client, enum mfs_msg type, int64_t ns,
                    void (*take)(void *arg, const void *reply), void *arg);
 
+/* The Local Manager is told now and then what requests are of, as `hot` says: mfs_control_on_hot.
+ * Until the client's end. */
+void mfs_client_on_hot(struct mfs_client *client, bool (*hot)(void *arg, struct mfs_hot *to),
+                       void *arg);
+
 struct mfs_store *mfs_client_store(struct mfs_client *client);
 struct mfs_vfs *mfs_client_vfs(struct mfs_client *client);     /* NULL: it has none */
 struct mfs_table *mfs_client_table(struct mfs_client *client); /* a copy to free; NULL: ENOMEM */

@@ -50,6 +50,8 @@ struct mfs_control {
     mfs_control_contact_fn *contact;
     bool replicated; /* says the newest table */
     void *arg;
+    mfs_control_hot_fn *hot;
+    void *hot_arg;
     uint64_t session_id; /* 0: none yet */
     uint64_t since;      /* when it was made, seconds since 1970; never changes */
     bool ready;
@@ -185,6 +187,23 @@ static void heartbeat(void *arg)
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
+static void send_hot(struct mfs_control *c)
+{
+    struct mfs_conn *conn = mfs_uplink_conn(c->uplink);
+    mfs_control_hot_fn *hot;
+    struct mfs_hot told;
+    void *arg;
+
+    pthread_mutex_lock(&c->lock);
+    hot = c->hot;
+    arg = c->hot_arg;
+    pthread_mutex_unlock(&c->lock);
+    if (conn == NULL || hot == NULL || !hot(arg, &told))
+        return;
+    mfs_conn_notify(conn, MFS_MSG_HOT, &told);
+    mfs_schema_clear(&mfs_hot_schema, &told);
+}
+
 static void metrics_answered(void *arg, const struct mfs_err *err, const void *reply)
 {
     struct mfs_control *c = arg;
@@ -194,6 +213,8 @@ static void metrics_answered(void *arg, const struct mfs_err *err, const void *r
     c->metrics.refused = err != NULL && err->code == -EOPNOTSUPP; /* cm itself wants none */
     if (err != NULL)
         c->metrics.digest = 0;
+    else
+        send_hot(c);
 }
 
 static void send_metrics(void *arg)
@@ -324,6 +345,14 @@ void mfs_control_on_table(struct mfs_control *c, mfs_control_table_fn *fn,
     c->table = NULL;
     if (waiting != NULL)
         fn(arg, waiting);
+    pthread_mutex_unlock(&c->lock);
+}
+
+void mfs_control_on_hot(struct mfs_control *c, mfs_control_hot_fn *hot, void *arg)
+{
+    pthread_mutex_lock(&c->lock);
+    c->hot = hot;
+    c->hot_arg = arg;
     pthread_mutex_unlock(&c->lock);
 }
 

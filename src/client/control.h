@@ -50,6 +50,11 @@ void mfs_control_on_table(struct mfs_control *c, mfs_control_table_fn *fn,
 int mfs_control_ask(struct mfs_control *c, enum mfs_msg type, const void *body, int64_t ns,
                     void (*take)(void *arg, const void *reply), void *arg);
 
+/* Whenever figures have gone to the Local Manager it is told what `hot` (control thread) says
+ * besides: what the client's requests are of, in *to, which the control clears. False: nothing. */
+typedef bool mfs_control_hot_fn(void *arg, struct mfs_hot *to);
+void mfs_control_on_hot(struct mfs_control *c, mfs_control_hot_fn *hot, void *arg);
+
 /* Tells the other end the client's session and that the mount answers, now and after each
  * reconnect. */
 void mfs_control_ready(struct mfs_control *c, uint64_t session);

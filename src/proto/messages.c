@@ -425,6 +425,7 @@ const struct mfs_message mfs_messages[MFS_MSG_COUNT] = {
     [MFS_MSG_DIED] = {"died", &died_schema, &empty_schema},
     [MFS_MSG_PROBE] = {"probe", &probe_schema, &probe_reply_schema},
     [MFS_MSG_METRICS] = {"metrics", &mfs_metrics_schema, &empty_schema},
+    [MFS_MSG_HOT] = {"hot", &mfs_hot_schema, &empty_schema},
     [MFS_MSG_STATS] = {"stats", &empty_schema, &mfs_stats_schema},
     [MFS_MSG_MOUNTS] = {"mounts", &empty_schema, &mfs_mounts_full_schema},
     [MFS_MSG_CLIENTS] = {"clients", &mfs_clients_ask_schema, &mfs_mounts_schema},

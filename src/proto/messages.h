@@ -52,6 +52,7 @@ enum mfs_msg {
     MFS_MSG_DIED,         /* lm → cm     a redis process has ended     no reply            */
     MFS_MSG_PROBE,        /* cm → lm     a step of measuring a link    → when it is done   */
     MFS_MSG_METRICS,      /* client → lm  its figures, now and then    → when they are noted */
+    MFS_MSG_HOT,          /* client → lm  what its requests are of  no reply              */
     MFS_MSG_STATS,        /* cli → lm    all figures of the node       → struct mfs_stats  */
     MFS_MSG_LEAVE,        /* lm → cm     the node is to end soon       → when it is noted  */
     MFS_MSG_STATE,        /* cm → lm     a copy of what cm knows       → when it is kept   */
@@ -525,31 +526,6 @@ struct mfs_status_place {
     uint64_t bytes;             /* that it holds */
 };
 
-/* A client, as its lm tells it to cm. */
-struct mfs_mount {
-    char node[MFS_NAME_MAX]; /* "" when lm tells it */
-    char host[MFS_HOST_MAX]; /* the node's address; likewise */
-    char path[MFS_PATH_MAX];
-    char session[MFS_SESSION_TEXT];
-    char version[32];
-    uint32_t pid, uid;
-    bool connected, ready;
-    uint64_t since;  /* seconds since 1970 */
-    uint64_t age_ms; /* of what it has told of itself; 0 with `operations` 0: nothing yet */
-    uint64_t operations, errors, no_space, io_errors; /* so far */
-    uint64_t read_bytes, written_bytes;
-    double p50, p99, max;               /* s, of all operations together */
-    struct mfs_metric_snapshot figures; /* some of them: mfs_mount_figures */
-};
-
-/* How old an answer is that came by way of others, each of which gives what it was told last when
- * it is not answered. */
-struct mfs_told {
-    uint64_t age_ms;
-    bool stale;   /* the one who knows does not answer now */
-    bool nothing; /* … and never has */
-};
-
 #define MFS_HOT_NAME 256
 #define MFS_HOT_MOST 64U
 #define MFS_HOT_TOLD 8U /* that a client tells of each kind */
@@ -571,11 +547,60 @@ struct mfs_hot {
     struct mfs_hot_item *program;
 };
 
+/* A client, as its lm tells it to cm. */
+struct mfs_mount {
+    char node[MFS_NAME_MAX]; /* "" when lm tells it */
+    char host[MFS_HOST_MAX]; /* the node's address; likewise */
+    char path[MFS_PATH_MAX];
+    char session[MFS_SESSION_TEXT];
+    char version[32];
+    uint32_t pid, uid;
+    bool connected, ready;
+    uint64_t since;  /* seconds since 1970 */
+    uint64_t age_ms; /* of what it has told of itself; 0 with `operations` 0: nothing yet */
+    uint64_t operations, errors, no_space, io_errors; /* so far */
+    uint64_t read_bytes, written_bytes;
+    uint64_t sent_bytes, received_bytes; /* to and from partitions */
+    double p50, p99, max;                /* s, of all operations together */
+    struct mfs_metric_snapshot figures;  /* some of them: mfs_mount_figures */
+    struct mfs_hot hot;                  /* MFS_HOT_TOLD of each, as it has told last */
+    int64_t at;  /* these two are cm's own: when it told, mono; 0: nothing yet */
+    double rate; /* operations each second, between the last two times */
+};
+
+/* How old an answer is that came by way of others, each of which gives what it was told last when
+ * it is not answered. */
+struct mfs_told {
+    uint64_t age_ms;
+    bool stale;   /* the one who knows does not answer now */
+    bool nothing; /* … and never has */
+};
+
+/* A kind of operation, so far. */
+struct mfs_mounts_op {
+    char name[24];
+    uint64_t operations, errors; /* errors: without look-ups of what is not there */
+    double seconds, max;         /* that they took; the longest one, s */
+};
+
+/* By path, on all mounts: operations each second, estimated from samples. */
+struct mfs_mounts_hot {
+    char name[MFS_HOT_NAME];
+    double rate;
+    uint32_t mounts;
+};
+
+#define MFS_MOUNTS_HOT 16U
+
 struct mfs_mounts {
     struct mfs_told told;
     uint32_t left_out; /* behind the last one, as only so many were asked for */
     uint32_t n;
     struct mfs_mount *mount;
+    /* What cm makes of all of them, those that are left out among them. */
+    uint32_t nops, nfiles, ndirs;
+    struct mfs_mounts_op *op;
+    struct mfs_mounts_hot *file, *dir;
 };
 
 struct mfs_msg_clients {
@@ -609,8 +634,10 @@ void mfs_mount_durations(const struct mfs_metric_snapshot *figures, struct mfs_m
                          struct mfs_metric_bucket list[MFS_METRIC_BUCKETS]);
 /* Makes operations, errors, bytes and times of a client's figures. */
 void mfs_mount_sum_up(struct mfs_mount *m, const struct mfs_metric_snapshot *figures);
-/* A copy with figures of its own. 0 or -ENOMEM. */
+/* A copy with figures of its own, and what both of them have. 0 or -ENOMEM. */
 int mfs_mount_copy(struct mfs_mount *to, const struct mfs_mount *m);
+void mfs_mount_free(struct mfs_mount *m); /* not the struct */
+int mfs_hot_copy(struct mfs_hot *to, const struct mfs_hot *hot);
 
 struct mfs_status {
     char name[MFS_NAME_MAX];
@@ -674,8 +701,9 @@ extern const struct mfs_schema mfs_scale_report_schema; /* also for cm scale --j
 extern const struct mfs_schema mfs_image_part_schema;   /* also for manifests */
 extern const struct mfs_schema mfs_checkpoint_schema;
 extern const struct mfs_schema mfs_mounts_schema; /* also for cm clients --json, without figures */
-extern const struct mfs_schema mfs_hot_schema;    /* also for .memefs/hot.json */
-extern const struct mfs_schema mfs_event_schema;  /* also for cm events --json */
+extern const struct mfs_schema mfs_mounts_hot_schema;
+extern const struct mfs_schema mfs_hot_schema;   /* also for .memefs/hot.json */
+extern const struct mfs_schema mfs_event_schema; /* also for cm events --json */
 extern const struct mfs_schema mfs_events_schema;
 extern const struct mfs_schema mfs_stats_schema; /* also for memefs stats --json */
 

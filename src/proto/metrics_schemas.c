@@ -80,59 +80,6 @@ const struct mfs_schema mfs_stats_schema = {
 
 /* ---- clients, as cm is told of them ---------------------------------------------------------- */
 
-#define MOUNT_FIELDS                                                                               \
-    {.name = "node", MFS_FIELD(STR, struct mfs_mount, node)},                                      \
-        {.name = "host", MFS_FIELD(STR, struct mfs_mount, host)},                                  \
-        {.name = "path", MFS_FIELD(STR, struct mfs_mount, path)},                                  \
-        {.name = "pid", MFS_FIELD(U32, struct mfs_mount, pid)},                                    \
-        {.name = "uid", MFS_FIELD(U32, struct mfs_mount, uid)},                                    \
-        {.name = "session", MFS_FIELD(STR, struct mfs_mount, session)},                            \
-        {.name = "version", MFS_FIELD(STR, struct mfs_mount, version)},                            \
-        {.name = "connected", MFS_FIELD(BOOL, struct mfs_mount, connected)},                       \
-        {.name = "ready", MFS_FIELD(BOOL, struct mfs_mount, ready)},                               \
-        {.name = "since", MFS_FIELD(U64, struct mfs_mount, since)},                                \
-        {.name = "age_ms", MFS_FIELD(U64, struct mfs_mount, age_ms)},                              \
-        {.name = "operations", MFS_FIELD(U64, struct mfs_mount, operations)},                      \
-        {.name = "errors", MFS_FIELD(U64, struct mfs_mount, errors)},                              \
-        {.name = "no_space", MFS_FIELD(U64, struct mfs_mount, no_space)},                          \
-        {.name = "io_errors", MFS_FIELD(U64, struct mfs_mount, io_errors)},                        \
-        {.name = "read_bytes", MFS_FIELD(U64, struct mfs_mount, read_bytes)},                      \
-        {.name = "written_bytes", MFS_FIELD(U64, struct mfs_mount, written_bytes)},                \
-        {.name = "p50", MFS_FIELD(F64, struct mfs_mount, p50)},                                    \
-        {.name = "p99", MFS_FIELD(F64, struct mfs_mount, p99)},                                    \
-    {                                                                                              \
-        .name = "max", MFS_FIELD(F64, struct mfs_mount, max)                                       \
-    }
-
-const struct mfs_schema mfs_mount_schema = {"mount", sizeof(struct mfs_mount),
-                                            FIELDS{MOUNT_FIELDS, {0}}};
-
-static const struct mfs_schema mount_full_schema = {
-    "mount", sizeof(struct mfs_mount),
-    FIELDS{MOUNT_FIELDS,
-           {.name = "figures",
-            MFS_FIELD_LIST(struct mfs_mount, figures.sample, figures.n, &sample_schema),
-            .max = MFS_METRIC_SAMPLES_MAX},
-           {0}}};
-
-const struct mfs_schema mfs_clients_ask_schema = {
-    "clients", sizeof(struct mfs_msg_clients),
-    FIELDS{{.name = "most", MFS_FIELD(U32, struct mfs_msg_clients, most)}, {0}}};
-
-#define TOLD_FIELDS(type)                                                                          \
-    {.name = "age_ms", MFS_FIELD(U64, type, told.age_ms)},                                         \
-        {.name = "stale", MFS_FIELD(BOOL, type, told.stale)},                                      \
-    {                                                                                              \
-        .name = "nothing", MFS_FIELD(BOOL, type, told.nothing)                                     \
-    }
-
-const struct mfs_schema mfs_mounts_schema = {
-    "clients", sizeof(struct mfs_mounts),
-    FIELDS{TOLD_FIELDS(struct mfs_mounts),
-           {.name = "left_out", MFS_FIELD(U32, struct mfs_mounts, left_out)},
-           {.name = "clients", MFS_FIELD_LIST(struct mfs_mounts, mount, n, &mfs_mount_schema)},
-           {0}}};
-
 static const struct mfs_schema hot_item_schema = {
     "hot", sizeof(struct mfs_hot_item),
     FIELDS{{.name = "name", .required = true, MFS_FIELD(STR, struct mfs_hot_item, name)},
@@ -154,6 +101,83 @@ const struct mfs_schema mfs_hot_schema = {
             MFS_FIELD_LIST(struct mfs_hot, program, nprograms, &hot_item_schema),
             .max = MFS_HOT_MOST},
            {0}}};
+
+#define MOUNT_FIELDS                                                                               \
+    {.name = "node", MFS_FIELD(STR, struct mfs_mount, node)},                                      \
+        {.name = "host", MFS_FIELD(STR, struct mfs_mount, host)},                                  \
+        {.name = "path", MFS_FIELD(STR, struct mfs_mount, path)},                                  \
+        {.name = "pid", MFS_FIELD(U32, struct mfs_mount, pid)},                                    \
+        {.name = "uid", MFS_FIELD(U32, struct mfs_mount, uid)},                                    \
+        {.name = "session", MFS_FIELD(STR, struct mfs_mount, session)},                            \
+        {.name = "version", MFS_FIELD(STR, struct mfs_mount, version)},                            \
+        {.name = "connected", MFS_FIELD(BOOL, struct mfs_mount, connected)},                       \
+        {.name = "ready", MFS_FIELD(BOOL, struct mfs_mount, ready)},                               \
+        {.name = "since", MFS_FIELD(U64, struct mfs_mount, since)},                                \
+        {.name = "age_ms", MFS_FIELD(U64, struct mfs_mount, age_ms)},                              \
+        {.name = "operations", MFS_FIELD(U64, struct mfs_mount, operations)},                      \
+        {.name = "errors", MFS_FIELD(U64, struct mfs_mount, errors)},                              \
+        {.name = "no_space", MFS_FIELD(U64, struct mfs_mount, no_space)},                          \
+        {.name = "io_errors", MFS_FIELD(U64, struct mfs_mount, io_errors)},                        \
+        {.name = "read_bytes", MFS_FIELD(U64, struct mfs_mount, read_bytes)},                      \
+        {.name = "written_bytes", MFS_FIELD(U64, struct mfs_mount, written_bytes)},                \
+        {.name = "sent_bytes", MFS_FIELD(U64, struct mfs_mount, sent_bytes)},                      \
+        {.name = "received_bytes", MFS_FIELD(U64, struct mfs_mount, received_bytes)},              \
+        {.name = "p50", MFS_FIELD(F64, struct mfs_mount, p50)},                                    \
+        {.name = "p99", MFS_FIELD(F64, struct mfs_mount, p99)},                                    \
+    {                                                                                              \
+        .name = "max", MFS_FIELD(F64, struct mfs_mount, max)                                       \
+    }
+
+const struct mfs_schema mfs_mount_schema = {"mount", sizeof(struct mfs_mount),
+                                            FIELDS{MOUNT_FIELDS, {0}}};
+
+static const struct mfs_schema mount_full_schema = {
+    "mount", sizeof(struct mfs_mount),
+    FIELDS{MOUNT_FIELDS,
+           {.name = "hot", MFS_FIELD(OBJECT, struct mfs_mount, hot), .sub = &mfs_hot_schema},
+           {.name = "figures",
+            MFS_FIELD_LIST(struct mfs_mount, figures.sample, figures.n, &sample_schema),
+            .max = MFS_METRIC_SAMPLES_MAX},
+           {0}}};
+
+const struct mfs_schema mfs_clients_ask_schema = {
+    "clients", sizeof(struct mfs_msg_clients),
+    FIELDS{{.name = "most", MFS_FIELD(U32, struct mfs_msg_clients, most)}, {0}}};
+
+#define TOLD_FIELDS(type)                                                                          \
+    {.name = "age_ms", MFS_FIELD(U64, type, told.age_ms)},                                         \
+        {.name = "stale", MFS_FIELD(BOOL, type, told.stale)},                                      \
+    {                                                                                              \
+        .name = "nothing", MFS_FIELD(BOOL, type, told.nothing)                                     \
+    }
+
+static const struct mfs_schema mounts_op_schema = {
+    "operation", sizeof(struct mfs_mounts_op),
+    FIELDS{{.name = "name", MFS_FIELD(STR, struct mfs_mounts_op, name)},
+           {.name = "operations", MFS_FIELD(U64, struct mfs_mounts_op, operations)},
+           {.name = "errors", MFS_FIELD(U64, struct mfs_mounts_op, errors)},
+           {.name = "seconds", MFS_FIELD(F64, struct mfs_mounts_op, seconds)},
+           {.name = "max", MFS_FIELD(F64, struct mfs_mounts_op, max)},
+           {0}}};
+
+const struct mfs_schema mfs_mounts_hot_schema = {
+    "hot", sizeof(struct mfs_mounts_hot),
+    FIELDS{{.name = "name", MFS_FIELD(STR, struct mfs_mounts_hot, name)},
+           {.name = "rate", MFS_FIELD(F64, struct mfs_mounts_hot, rate)},
+           {.name = "mounts", MFS_FIELD(U32, struct mfs_mounts_hot, mounts)},
+           {0}}};
+
+const struct mfs_schema mfs_mounts_schema = {
+    "clients", sizeof(struct mfs_mounts),
+    FIELDS{
+        TOLD_FIELDS(struct mfs_mounts),
+        {.name = "left_out", MFS_FIELD(U32, struct mfs_mounts, left_out)},
+        {.name = "clients", MFS_FIELD_LIST(struct mfs_mounts, mount, n, &mfs_mount_schema)},
+        {.name = "operations", MFS_FIELD_LIST(struct mfs_mounts, op, nops, &mounts_op_schema)},
+        {.name = "files", MFS_FIELD_LIST(struct mfs_mounts, file, nfiles, &mfs_mounts_hot_schema)},
+        {.name = "directories",
+         MFS_FIELD_LIST(struct mfs_mounts, dir, ndirs, &mfs_mounts_hot_schema)},
+        {0}}};
 
 const struct mfs_schema mfs_event_schema = {
     "event", sizeof(struct mfs_event),
@@ -182,6 +206,8 @@ const struct mfs_schema mfs_mounts_full_schema = {
 #define ERRORS   "memefs_operation_errors_total"
 #define READ     "memefs_read_bytes_total"
 #define WRITTEN  "memefs_written_bytes_total"
+#define SENT     "memefs_sent_bytes_total"
+#define RECEIVED "memefs_received_bytes_total"
 
 const char *const mfs_mount_figures[] = {DURATION,
                                          ERRORS,
@@ -191,6 +217,8 @@ const char *const mfs_mount_figures[] = {DURATION,
                                          "memefs_data_errors_total",
                                          "memefs_write_back_failures_total",
                                          "memefs_write_back_lost_bytes_total",
+                                         SENT,
+                                         RECEIVED,
                                          NULL};
 
 void mfs_mount_durations(const struct mfs_metric_snapshot *figures, struct mfs_metric_sample *all,
@@ -240,6 +268,10 @@ void mfs_mount_sum_up(struct mfs_mount *m, const struct mfs_metric_snapshot *fig
             m->read_bytes += s->value;
         else if (!strcmp(s->name, WRITTEN))
             m->written_bytes += s->value;
+        else if (!strcmp(s->name, SENT))
+            m->sent_bytes += s->value;
+        else if (!strcmp(s->name, RECEIVED))
+            m->received_bytes += s->value;
     }
     m->operations = all.value;
     m->p50 = mfs_metric_quantile(&all, 0.50);
@@ -247,8 +279,49 @@ void mfs_mount_sum_up(struct mfs_mount *m, const struct mfs_metric_snapshot *fig
     m->max = all.max;
 }
 
+static int copy_items(struct mfs_hot_item **to, uint32_t *count, const struct mfs_hot_item *from,
+                      uint32_t n)
+{
+    *to = calloc(n + 1, sizeof **to);
+    if (!*to)
+        return -ENOMEM;
+    if (n)
+        memcpy(*to, from, n * sizeof **to);
+    *count = n;
+    return 0;
+}
+
+int mfs_hot_copy(struct mfs_hot *to, const struct mfs_hot *hot)
+{
+    int rc;
+
+    *to = (struct mfs_hot){.requests = hot->requests};
+    rc = copy_items(&to->file, &to->nfiles, hot->file, hot->nfiles);
+    if (!rc)
+        rc = copy_items(&to->dir, &to->ndirs, hot->dir, hot->ndirs);
+    if (!rc)
+        rc = copy_items(&to->program, &to->nprograms, hot->program, hot->nprograms);
+    if (rc)
+        mfs_schema_clear(&mfs_hot_schema, to);
+    return rc;
+}
+
 int mfs_mount_copy(struct mfs_mount *to, const struct mfs_mount *m)
 {
+    int rc;
+
     *to = *m;
-    return mfs_metric_snapshot_copy(&to->figures, &m->figures);
+    to->hot = (struct mfs_hot){0};
+    rc = mfs_metric_snapshot_copy(&to->figures, &m->figures);
+    if (!rc && mfs_hot_copy(&to->hot, &m->hot)) {
+        mfs_metric_snapshot_free(&to->figures);
+        rc = -ENOMEM;
+    }
+    return rc;
+}
+
+void mfs_mount_free(struct mfs_mount *m)
+{
+    mfs_metric_snapshot_free(&m->figures);
+    mfs_schema_clear(&mfs_hot_schema, &m->hot);
 }

@@ -123,30 +123,31 @@ static void shorten(const char *path, size_t len, char out[MFS_HOT_NAME])
     snprintf(out, MFS_HOT_NAME, "%s%.*s", more, (int)(path + len - from), from);
 }
 
-static bool is_of_dir(const char *op)
+static bool is_one_of(const char *op, const char *const *ops)
 {
-    static const char *const ops[] = {"opendir",  "readdir", "readdirplus", "releasedir",
-                                      "fsyncdir", "mkdir",   "rmdir"};
-
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        if (strcmp(op, ops[i]) == 0)
-            return true;
-    return false;
+    while (*ops != NULL && strcmp(op, *ops) != 0)
+        ops++;
+    return *ops != NULL;
 }
 
+/* A request is of a file and of the directory that it is in, or of a directory alone. */
 static void count_path(struct mfs_hot_sampler *h, const struct mfs_trace_line *l)
 {
+    static const char *const of_dir[] = {"opendir",    "readdir",  "readdirplus",
+                                         "releasedir", "fsyncdir", NULL};
+    static const char *const of_parent[] = {"mkdir", "rmdir", NULL};
     const char *slash = strrchr(l->path, '/');
     char name[MFS_HOT_NAME];
 
     if (l->path[0] == '\0')
         return;
     shorten(l->path, strlen(l->path), name);
-    if (is_of_dir(l->op) || strcmp(name, ".") == 0) {
+    if (is_one_of(l->op, of_dir) || strcmp(name, ".") == 0) {
         count(&h->dir, name, l);
         return;
     }
-    count(&h->file, name, l);
+    if (!is_one_of(l->op, of_parent))
+        count(&h->file, name, l);
     if (slash != NULL)
         shorten(l->path, (size_t)(slash - l->path), name);
     count(&h->dir, slash != NULL ? name : ".", l);

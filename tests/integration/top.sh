@@ -80,9 +80,25 @@ see ^MOUNT +NODE +OPS/s +ERR/s +READ/s +WRITE/s +P50 +P99
 see ^ $MNT2 +node-2 +[1-9][0-9]* +[0-9]+ .* [0-9.]+ [um]?s +[0-9.]+ [um]?s
 keys x
 see by operations
+keys w
+see ^OPERATION +OPS/s +ERR/s +MEAN +MAX +SO FAR
+see ^mkdir +[1-9][0-9]* +[0-9]+ +[0-9.]+ [um]s +[0-9.]+ [um]?s
+see ^ +[1-9][0-9]* +1  \. *\$
+see ^ +[1-9][0-9.]* [KM]?i?B +[1-9][0-9.]* [KM]?i?B +node-2 +$MNT2
+fits
+keys w
+see ^NODE
 keys q
 end 0
 END
+worked()
+{
+    cm_ top --json | jq -e --arg path "$MNT2" 'any(.operations[]; .name == "mkdir" and .operations_rate > 1 and .mean > 0) and
+        .directories[0].name == "." and .directories[0].rate > 1 and .directories[0].mounts >= 1 and
+        any(.mounts[]; .path == $path and .sent_rate > 100 and .received_rate > 100)'
+}
+must_happen 20 worked
+cm_ top --once </dev/null | grep -E '^  mkdir: [1-9][0-9]*/s' >/dev/null || fail "cm top --once: no operations"
 kill $!
 wait $! || true
 

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "cm/cli/describe.h"
 #include "cm/cli/top/model.h"
+#include "cm/nodes/mounts.h"
 #include "show/figures.h"
 
 static struct mfs_status make_status(uint32_t nodes, uint32_t moves)
@@ -194,12 +195,77 @@ static void a_thing_is_described(void **state)
     mfs_schema_clear(&mfs_status_schema, &s);
 }
 
+#define DURATION "memefs_operation_duration_seconds"
+
+static void mounts_are_added_up(void **state)
+{
+    struct mfs_metric_sample one[] = {
+        {.name = DURATION, .labels = "operation=\"write\"", .value = 10, .sum = 1, .max = 0.5},
+        {.name = DURATION, .labels = "operation=\"lookup\"", .value = 5, .sum = 2, .max = 1}};
+    struct mfs_metric_sample two[] = {
+        {.name = DURATION, .labels = "operation=\"write\"", .value = 30, .sum = 3, .max = 0.7},
+        {.name = "memefs_operation_errors_total",
+         .labels = "operation=\"write\",errno=\"ENOSPC\"",
+         .value = 4},
+        {.name = "memefs_operation_errors_total",
+         .labels = "operation=\"lookup\",errno=\"ENOENT\"",
+         .value = 5}};
+    struct mfs_hot_item files[] = {{.name = "a", .requests = 3}, {.name = "b", .requests = 1}};
+    struct mfs_mount mount[] = {
+        {.figures = {2, one}, .rate = 100, .hot = {.requests = 4, .nfiles = 2, .file = files}},
+        {.figures = {3, two}, .rate = 40, .hot = {.requests = 4, .nfiles = 1, .file = &files[1]}}};
+    struct mfs_mounts list = {.n = 2, .mount = calloc(2, sizeof *list.mount)};
+
+    (void)state;
+    assert_non_null(list.mount);
+    memcpy(list.mount, mount, sizeof mount);
+    assert_int_equal(mfs_mounts_sum_up(&list), 0);
+    assert_int_equal(list.nops, 2);
+    assert_string_equal(list.op[0].name, "write");
+    assert_int_equal(list.op[0].operations, 40);
+    assert_int_equal(list.op[0].errors, 4);
+    assert_true(list.op[0].seconds > 3.9 && list.op[0].max > 0.69 && list.op[0].max < 0.71);
+    assert_int_equal(list.op[1].errors, 0); /* what is not there is none */
+    assert_int_equal(list.nfiles, 2);
+    assert_string_equal(list.file[0].name, "a");
+    assert_true(list.file[0].rate > 74 && list.file[0].rate < 76 && list.file[0].mounts == 1);
+    assert_true(list.file[1].rate > 34 && list.file[1].rate < 36 && list.file[1].mounts == 2);
+    assert_int_equal(list.ndirs, 0);
+    mfs_mounts_list_free(&list);
+}
+
+static void operations_have_rates(void **state)
+{
+    struct mfs_mounts_op op = {.name = "write", .operations = 10, .seconds = 1};
+    struct mfs_mounts mounts = {.nops = 1, .op = &op};
+    struct mfs_status s = make_status(1, 0);
+    struct mfs_top_sample before, soon, now;
+
+    (void)state;
+    assert_int_equal(mfs_top_make(&before, MFS_SEC, &s, &mounts, NULL), 0);
+    op.operations = 50;
+    op.seconds = 1.4;
+    s = make_status(1, 0);
+    assert_int_equal(mfs_top_make(&soon, 2 * MFS_SEC, &s, &mounts, &before), 0);
+    assert_true(soon.op[0].operations_rate <= 0); /* clients may not have told anew */
+    s = make_status(1, 0);
+    assert_int_equal(mfs_top_make(&now, 3 * MFS_SEC, &s, &mounts, &soon), 0);
+    assert_true(now.op[0].operations_rate > 19 && now.op[0].operations_rate < 21);
+    assert_true(now.op[0].mean > 0.009 && now.op[0].mean < 0.011);
+    mfs_top_clear(&before);
+    mfs_top_clear(&soon);
+    mfs_top_clear(&now);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(moves_have_rates_and_time_left), cmocka_unit_test(mounts_have_rates),
-        cmocka_unit_test(nodes_are_sorted), cmocka_unit_test(bars_have_cells),
-        cmocka_unit_test(a_thing_is_described)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(moves_have_rates_and_time_left),
+                                       cmocka_unit_test(mounts_have_rates),
+                                       cmocka_unit_test(nodes_are_sorted),
+                                       cmocka_unit_test(bars_have_cells),
+                                       cmocka_unit_test(a_thing_is_described),
+                                       cmocka_unit_test(mounts_are_added_up),
+                                       cmocka_unit_test(operations_have_rates)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,8 @@
 #include "show/clients.h"
 #include "show/figures.h"
 
-#define NEWS (100 * MFS_MSEC) /* by so much what a client tells is newer, at least */
+#define OPS_EACH (1900 * MFS_MSEC)
+#define NEWS     (100 * MFS_MSEC) /* by so much what a client tells is newer, at least */
 
 const char *const mfs_top_order_names[MFS_TOP_ORDERS] = {"name", "memory", "in", "out",
                                                          "operations"};
@@ -44,9 +45,26 @@ static const struct mfs_schema mount_schema = {
         {.name = "errors_rate", MFS_FIELD(F64, struct mfs_top_mount, errors_rate)},
         {.name = "read_rate", MFS_FIELD(F64, struct mfs_top_mount, read_rate)},
         {.name = "written_rate", MFS_FIELD(F64, struct mfs_top_mount, written_rate)},
+        {.name = "sent_bytes", MFS_FIELD(U64, struct mfs_top_mount, sent_bytes)},
+        {.name = "received_bytes", MFS_FIELD(U64, struct mfs_top_mount, received_bytes)},
+        {.name = "sent_rate", MFS_FIELD(F64, struct mfs_top_mount, sent_rate)},
+        {.name = "received_rate", MFS_FIELD(F64, struct mfs_top_mount, received_rate)},
         {.name = "p50", MFS_FIELD(F64, struct mfs_top_mount, p50)},
         {.name = "p99", MFS_FIELD(F64, struct mfs_top_mount, p99)},
         {.name = "max", MFS_FIELD(F64, struct mfs_top_mount, max)},
+        {0}}};
+
+static const struct mfs_schema op_schema = {
+    "operation", sizeof(struct mfs_top_op),
+    (const struct mfs_field[]){
+        {.name = "name", MFS_FIELD(STR, struct mfs_top_op, name)},
+        {.name = "operations", MFS_FIELD(U64, struct mfs_top_op, operations)},
+        {.name = "errors", MFS_FIELD(U64, struct mfs_top_op, errors)},
+        {.name = "seconds", MFS_FIELD(F64, struct mfs_top_op, seconds)},
+        {.name = "max", MFS_FIELD(F64, struct mfs_top_op, max)},
+        {.name = "operations_rate", MFS_FIELD(F64, struct mfs_top_op, operations_rate)},
+        {.name = "errors_rate", MFS_FIELD(F64, struct mfs_top_op, errors_rate)},
+        {.name = "mean", MFS_FIELD(F64, struct mfs_top_op, mean)},
         {0}}};
 
 const struct mfs_schema mfs_top_schema = {
@@ -57,6 +75,11 @@ const struct mfs_schema mfs_top_schema = {
          .sub = &mfs_status_schema},
         {.name = "moves", MFS_FIELD_LIST(struct mfs_top_sample, move, nmoves, &move_schema)},
         {.name = "mounts", MFS_FIELD_LIST(struct mfs_top_sample, mount, nmounts, &mount_schema)},
+        {.name = "operations", MFS_FIELD_LIST(struct mfs_top_sample, op, nops, &op_schema)},
+        {.name = "files",
+         MFS_FIELD_LIST(struct mfs_top_sample, file, nfiles, &mfs_mounts_hot_schema)},
+        {.name = "directories",
+         MFS_FIELD_LIST(struct mfs_top_sample, dir, ndirs, &mfs_mounts_hot_schema)},
         {.name = "events",
          MFS_FIELD_LIST(struct mfs_top_sample, event, nevents, &mfs_event_schema)},
         {0}}};
@@ -157,12 +180,16 @@ static void take_rates(struct mfs_top_mount *m, const struct mfs_top_mount *was)
         m->errors_rate = was->errors_rate;
         m->read_rate = was->read_rate;
         m->written_rate = was->written_rate;
+        m->sent_rate = was->sent_rate;
+        m->received_rate = was->received_rate;
         return;
     }
     m->operations_rate = rate(m->operations, was->operations, elapsed);
     m->errors_rate = rate(m->errors, was->errors, elapsed);
     m->read_rate = rate(m->read_bytes, was->read_bytes, elapsed);
     m->written_rate = rate(m->written_bytes, was->written_bytes, elapsed);
+    m->sent_rate = rate(m->sent_bytes, was->sent_bytes, elapsed);
+    m->received_rate = rate(m->received_bytes, was->received_bytes, elapsed);
 }
 
 static int by_path(const void *a, const void *b)
@@ -188,6 +215,8 @@ static void take_mounts(struct mfs_top_sample *s, const struct mfs_mounts *mount
         m->errors = from->errors;
         m->read_bytes = from->read_bytes;
         m->written_bytes = from->written_bytes;
+        m->sent_bytes = from->sent_bytes;
+        m->received_bytes = from->received_bytes;
         m->p50 = from->p50;
         m->p99 = from->p99;
         m->max = from->max;
@@ -195,6 +224,86 @@ static void take_mounts(struct mfs_top_sample *s, const struct mfs_mounts *mount
     }
     if (s->nmounts)
         qsort(s->mount, s->nmounts, sizeof *s->mount, by_path);
+}
+
+/* ---- operations ------------------------------------------------------------------------------ */
+
+static const struct mfs_top_op *same_op(const struct mfs_top_sample *s, const char *name)
+{
+    for (uint32_t i = 0; s && i < s->nops; i++)
+        if (!strcmp(s->op[i].name, name))
+            return &s->op[i];
+    return NULL;
+}
+
+static int by_op_rate(const void *a, const void *b)
+{
+    const struct mfs_top_op *x = a, *y = b;
+
+    if (x->operations_rate > y->operations_rate || x->operations_rate < y->operations_rate)
+        return x->operations_rate > y->operations_rate ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+/* Clients tell every 2 s: within less there may be nothing new of any, which says nothing. A client
+ * that is gone takes what it has done along. */
+static void take_op_rates(struct mfs_top_op *op, const struct mfs_top_op *was, bool old,
+                          int64_t elapsed)
+{
+    if (!was)
+        return;
+    if (old) {
+        op->operations = was->operations;
+        op->errors = was->errors;
+        op->seconds = was->seconds;
+        op->operations_rate = was->operations_rate;
+        op->errors_rate = was->errors_rate;
+        op->mean = was->mean;
+        return;
+    }
+    op->operations_rate = rate(op->operations, was->operations, elapsed);
+    op->errors_rate = rate(op->errors, was->errors, elapsed);
+    if (op->operations > was->operations && op->seconds > was->seconds)
+        op->mean = (op->seconds - was->seconds) / (double)(op->operations - was->operations);
+}
+
+static int take_ops(struct mfs_top_sample *s, const struct mfs_mounts *mounts,
+                    const struct mfs_top_sample *before)
+{
+    int64_t elapsed = before ? s->when - before->ops_at : 0;
+    bool old = before && before->nops && elapsed < OPS_EACH;
+    uint32_t n = mounts ? mounts->nops : 0;
+
+    s->op = calloc(n + 1, sizeof *s->op);
+    if (!s->op)
+        return -ENOMEM;
+    s->ops_at = old ? before->ops_at : s->when;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct mfs_mounts_op *from = &mounts->op[i];
+        struct mfs_top_op *op = &s->op[s->nops++];
+
+        memcpy(op->name, from->name, sizeof op->name);
+        op->operations = from->operations;
+        op->errors = from->errors;
+        op->seconds = from->seconds;
+        op->max = from->max;
+        take_op_rates(op, same_op(before, op->name), old, elapsed);
+    }
+    if (s->nops)
+        qsort(s->op, s->nops, sizeof *s->op, by_op_rate);
+    return 0;
+}
+
+static int take_hot(struct mfs_mounts_hot **to, uint32_t *count, const struct mfs_mounts_hot *from,
+                    uint32_t n)
+{
+    *to = calloc(n + 1, sizeof **to);
+    if (!*to)
+        return -ENOMEM;
+    if (n)
+        memcpy(*to, from, n * sizeof **to);
+    *count = n;
+    return 0;
 }
 
 int mfs_top_make(struct mfs_top_sample *s, int64_t when, struct mfs_status *status,
@@ -205,7 +314,9 @@ int mfs_top_make(struct mfs_top_sample *s, int64_t when, struct mfs_status *stat
     s->move = calloc(s->status.nmoves + 1, sizeof *s->move);
     s->mount = calloc((mounts ? mounts->n : 0) + 1, sizeof *s->mount);
     s->event = calloc(MFS_TOP_EVENTS, sizeof *s->event);
-    if (!s->move || !s->mount || !s->event) {
+    if (!s->move || !s->mount || !s->event || take_ops(s, mounts, before) ||
+        take_hot(&s->file, &s->nfiles, mounts ? mounts->file : NULL, mounts ? mounts->nfiles : 0) ||
+        take_hot(&s->dir, &s->ndirs, mounts ? mounts->dir : NULL, mounts ? mounts->ndirs : 0)) {
         mfs_top_clear(s);
         return -ENOMEM;
     }
@@ -327,6 +438,26 @@ static int render_mounts(const struct mfs_top_sample *s, struct mfs_buf *out)
     return rc;
 }
 
+static int render_work(const struct mfs_top_sample *s, struct mfs_buf *out)
+{
+    char mean[16];
+    int rc = mfs_buf_printf(out, "\noperations:\n");
+
+    for (uint32_t i = 0; i < s->nops && !rc && s->op[i].operations_rate > 0; i++)
+        rc = mfs_buf_printf(out, "  %s: %.0f/s, %.0f errors/s, %s on average\n", s->op[i].name,
+                            s->op[i].operations_rate, s->op[i].errors_rate,
+                            mfs_show_duration(s->op[i].mean, mean));
+    if (!rc && s->nfiles)
+        rc = mfs_buf_printf(out, "\nfiles and directories, by samples:\n");
+    for (uint32_t i = 0; i < s->nfiles && !rc; i++)
+        rc = mfs_buf_printf(out, "  %s: %.0f operations/s on %s\n", s->file[i].name,
+                            s->file[i].rate, MFS_TEXT_COUNT(s->file[i].mounts, "mount"));
+    for (uint32_t i = 0; i < s->ndirs && !rc; i++)
+        rc = mfs_buf_printf(out, "  %s/: %.0f operations/s on %s\n", s->dir[i].name, s->dir[i].rate,
+                            MFS_TEXT_COUNT(s->dir[i].mounts, "mount"));
+    return rc;
+}
+
 int mfs_top_render(const struct mfs_top_sample *s, struct mfs_buf *out)
 {
     int rc = mfs_render_status(&s->status, out);
@@ -342,6 +473,8 @@ int mfs_top_render(const struct mfs_top_sample *s, struct mfs_buf *out)
     }
     if (!rc && s->nmounts)
         rc = render_mounts(s, out);
+    if (!rc && s->nops)
+        rc = render_work(s, out);
     if (!rc && s->nevents)
         rc = mfs_buf_printf(out, "\n");
     for (uint32_t i = s->nevents > 10 ? s->nevents - 10 : 0; i < s->nevents && !rc; i++)

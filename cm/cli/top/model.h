@@ -40,8 +40,17 @@ struct mfs_top_mount {
     uint32_t pid;
     int64_t at;                                             /* ns, monotonic: of what it has told */
     uint64_t operations, errors, read_bytes, written_bytes; /* so far */
-    double operations_rate, errors_rate, read_rate, written_rate;
+    uint64_t sent_bytes, received_bytes;                    /* to and from partitions */
+    double operations_rate, errors_rate, read_rate, written_rate, sent_rate, received_rate;
     double p50, p99, max; /* s, of all operations so far */
+};
+
+/* A kind of operation, on all mounts; rates as a mount's. */
+struct mfs_top_op {
+    char name[24];
+    uint64_t operations, errors; /* so far, as are the next two */
+    double seconds, max;
+    double operations_rate, errors_rate, mean; /* mean: s, of those since the sample before */
 };
 
 struct mfs_top_sample {
@@ -51,6 +60,11 @@ struct mfs_top_sample {
     struct mfs_top_move *move; /* those that wait behind the others */
     uint32_t nmounts;
     struct mfs_top_mount *mount; /* by path */
+    uint32_t nops;
+    struct mfs_top_op *op; /* most operations per second first */
+    int64_t ops_at;        /* ns, monotonic: that they are compared from */
+    uint32_t nfiles, ndirs;
+    struct mfs_mounts_hot *file, *dir; /* with the most operations, estimated */
     uint32_t nevents;
     struct mfs_event *event; /* oldest first */
 };

@@ -9,7 +9,7 @@
 #include "cm/state/event_reader.h"
 
 #define TIME_LIMIT (5 * MFS_SEC)
-#define STEP       (1 * MFS_SEC)
+#define STEP       (2100 * MFS_MSEC) /* clients tell every 2 s */
 
 struct mfs_top_sampler {
     struct mfs_paths paths;
@@ -96,6 +96,12 @@ static void keep_rates(struct mfs_top_sampler *t, const struct mfs_top_sample *s
         return;
     memcpy(t->before.move, s->move, s->nmoves * sizeof *s->move);
     memcpy(t->before.mount, s->mount, s->nmounts * sizeof *s->mount);
+    t->before.op = calloc(s->nops + 1, sizeof *s->op);
+    if (t->before.op) {
+        memcpy(t->before.op, s->op, s->nops * sizeof *s->op);
+        t->before.nops = s->nops;
+    }
+    t->before.ops_at = s->ops_at;
     t->before.nmoves = s->nmoves;
     t->before.nmounts = s->nmounts;
     t->before.when = s->when;

@@ -5,7 +5,7 @@
 #include "args/paths.h"
 #include "cm/cli/top/model.h"
 
-/* One sample now; where something moves or is mounted it takes two, a second apart. Blocks. 0
+/* One sample now; where something moves or is mounted it takes two, two seconds apart. Blocks. 0
  * or a negative errno with the reason. */
 int mfs_top_sample_once(const struct mfs_paths *p, struct mfs_top_sample *s, struct mfs_err *err);
 

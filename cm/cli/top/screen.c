@@ -313,6 +313,52 @@ static void draw_details(const struct mfs_top_sample *s, const struct mfs_top_vi
     mfs_schema_clear(&mfs_description_schema, &d);
 }
 
+static int draw_ops(int row, int rows, const struct mfs_top_sample *s)
+{
+    char mean[16], max[16];
+
+    mfs_paint_title(row);
+    mfs_paint_put(row++, 0, "%-16s%10s%10s%10s%10s%14s", "OPERATION", "OPS/s", "ERR/s", "MEAN",
+                  "MAX", "SO FAR");
+    attroff(A_REVERSE);
+    for (uint32_t i = 0; i < s->nops && --rows > 0; i++)
+        mfs_paint_put(row++, 0, "%-16s%10.0f%10.0f%10s%10s%14llu", s->op[i].name,
+                      s->op[i].operations_rate, s->op[i].errors_rate,
+                      mfs_show_duration(s->op[i].mean, mean), mfs_show_duration(s->op[i].max, max),
+                      (unsigned long long)s->op[i].operations);
+    return row;
+}
+
+static int draw_hot(int row, int rows, const char *title, const struct mfs_mounts_hot *h,
+                    uint32_t n)
+{
+    mfs_paint_title(row);
+    mfs_paint_put(row++, 0, "%9s%8s  %s", "OPS/s", "MOUNTS", title);
+    attroff(A_REVERSE);
+    for (uint32_t i = 0; i < n && --rows > 0; i++)
+        mfs_paint_put(row++, 0, "%9.0f%8u  %s", h[i].rate, h[i].mounts, h[i].name);
+    return row;
+}
+
+/* Operations by kind, what they are of, and what each mount's links carry. */
+static void draw_work(const struct mfs_top_sample *s, const struct mfs_top_view *v)
+{
+    int rows = LINES - 1 - HEAD, part = rows / 4, row;
+
+    draw_head(s, v);
+    row = draw_ops(HEAD, rows - 3 * part, s);
+    row = draw_hot(row, part, "FILE", s->file, s->nfiles);
+    row = draw_hot(row, part, "DIRECTORY", s->dir, s->ndirs);
+    mfs_paint_title(row);
+    mfs_paint_put(row++, 0, "%12s%12s  %-10s%s", "SENT/s", "RECEIVED/s", "NODE", "MOUNT");
+    attroff(A_REVERSE);
+    for (uint32_t i = 0; i < s->nmounts && row < LINES - 1; i++)
+        mfs_paint_put(row++, 0, "%12s%12s  %-10.10s%s",
+                      MFS_TEXT_BYTES((uint64_t)s->mount[i].sent_rate),
+                      MFS_TEXT_BYTES((uint64_t)s->mount[i].received_rate), s->mount[i].node,
+                      s->mount[i].path);
+}
+
 static const char help[] =
     "cm top: what a deployment does, anew each second\n"
     "\n"
@@ -321,6 +367,7 @@ static const char help[] =
     "  s             by the next one of these\n"
     "  up down j k   select a node\n"
     "  Enter         all that is known of it\n"
+    "  w             operations by kind, files and directories, what mounts send and get\n"
     "  p, space      pause, and go on\n"
     "  h ?           this\n"
     "  Esc           back\n"
@@ -328,7 +375,8 @@ static const char help[] =
     "\n"
     "A bar of memory is what is used of a node's capacity. A bar of a link is what it\n"
     "carries of what it can or, where that is not known, of the most just now.\n"
-    "P50 and P99: so long operations have taken so far, half of them and 99 % at most.\n";
+    "P50 and P99: so long operations have taken so far, half of them and 99 % at most.\n"
+    "Files and directories are of samples of each mount's requests.\n";
 
 static const struct mfs_top_sample none;
 
@@ -347,6 +395,8 @@ void mfs_top_screen_draw(void *view, const void *sample, const char *notice)
         mfs_paint_put(0, 0, "%s", v->notice[0] ? v->notice : "waiting for cm");
     } else if (v->page == MFS_TOP_PAGE_NODE) {
         draw_details(s, v);
+    } else if (v->page == MFS_TOP_PAGE_WORK) {
+        draw_work(s, v);
     } else {
         draw_main(s, v);
     }
@@ -354,7 +404,7 @@ void mfs_top_screen_draw(void *view, const void *sample, const char *notice)
         mfs_paint_color(MFS_PAINT_DIM, true);
         mfs_paint_put(LINES - 1, 0,
                       v->page == MFS_TOP_PAGE_MAIN
-                          ? "q quit  h help  s sort  p pause  Enter details"
+                          ? "q quit  h help  s sort  p pause  w operations  Enter details"
                           : "Esc back  q quit");
         mfs_paint_color(MFS_PAINT_DIM, false);
     }
@@ -396,6 +446,8 @@ static bool take_page(struct mfs_top_view *v, int key)
         v->page = v->page == MFS_TOP_PAGE_HELP ? MFS_TOP_PAGE_MAIN : MFS_TOP_PAGE_HELP;
     else if (key == '\r' || key == '\n' || key == KEY_ENTER)
         v->page = v->page == MFS_TOP_PAGE_NODE ? MFS_TOP_PAGE_MAIN : MFS_TOP_PAGE_NODE;
+    else if (key == 'w')
+        v->page = v->page == MFS_TOP_PAGE_WORK ? MFS_TOP_PAGE_MAIN : MFS_TOP_PAGE_WORK;
     else if (key == 27)
         v->page = MFS_TOP_PAGE_MAIN;
     else

@@ -7,7 +7,7 @@
 #include "cm/cli/top/model.h"
 #include "show/live.h"
 
-enum mfs_top_page { MFS_TOP_PAGE_MAIN, MFS_TOP_PAGE_HELP, MFS_TOP_PAGE_NODE };
+enum mfs_top_page { MFS_TOP_PAGE_MAIN, MFS_TOP_PAGE_HELP, MFS_TOP_PAGE_NODE, MFS_TOP_PAGE_WORK };
 
 /* What is shown besides the sample. */
 struct mfs_top_view {

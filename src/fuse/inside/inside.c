@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/threads/thread.h"
+#include "client/client.h"
 #include "fuse/inside/describe.h"
 #include "fuse/inside/inside_impl.h"
 
@@ -43,6 +45,13 @@ static void ended(void *arg, const struct mfs_request *r, int64_t now, int error
         mfs_hot_add(i->hot, &d.line, now);
 }
 
+static bool tell_hot(void *arg, struct mfs_hot *to)
+{
+    struct mfs_inside *i = arg;
+
+    return mfs_hot_take(i->hot, mfs_clock_mono(), MFS_HOT_TOLD, to) == 0;
+}
+
 static int start(struct mfs_inside *i)
 {
     int rc;
@@ -53,6 +62,7 @@ static int start(struct mfs_inside *i)
     i->hot = mfs_hot_create();
     if (i->names == NULL || i->slow == NULL || i->ring == NULL || i->hot == NULL)
         return -ENOMEM;
+    mfs_client_on_hot(i->m->client, tell_hot, i);
     if (!i->opts.files)
         return 0;
     rc = mfs_thread_start(&i->thread, "trace", mfs_stream_run, i);
