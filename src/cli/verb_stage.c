@@ -106,8 +106,11 @@ static bool is_in_deployment(const char *name)
     return getxattr(path, MEMEFS_XATTR_LAYOUT, text, sizeof text) >= 0 || errno == ERANGE;
 }
 
-static int check(const struct mfs_stage_list *l, const char *target, bool in, struct mfs_err *err)
+static int check(const struct mfs_stage_list *l, const char *target, bool in, bool shared,
+                 struct mfs_err *err)
 {
+    if (shared && is_url(target))
+        return mfs_err_set(err, -EINVAL, "%s: servers have no locks, which --shared needs", target);
     if (in && !is_in_deployment(target))
         return mfs_err_set(err, -EINVAL, "%s: not on a MemEFS mount: stage-in copies into one",
                            target);
@@ -152,6 +155,7 @@ static int stage(struct mfs_verb_call *call, bool in, struct mfs_err *err)
                                         .target = target,
                                         .exact = mfs_conf_flag(call->conf, "no-target-directory"),
                                         .verify = mfs_conf_flag(call->conf, "verify"),
+                                        .shared = mfs_conf_flag(call->conf, "shared"),
                                         .threads = (unsigned)mfs_conf_uint(call->conf, "jobs"),
                                         .progress = isatty(STDERR_FILENO) &&
                                                     !mfs_conf_flag(call->conf, "json"),
@@ -160,7 +164,7 @@ static int stage(struct mfs_verb_call *call, bool in, struct mfs_err *err)
     int rc = make_list(&list, call, err);
 
     if (!rc)
-        rc = check(&list, target, in, err);
+        rc = check(&list, target, in, plan.shared, err);
     if (!rc) {
         catch_signals();
         rc = mfs_stage_run(&plan, &result, err);
@@ -196,6 +200,7 @@ static const struct mfs_conf_option options[] = {
      "also what FILE lists: lines PATH, SRC<TAB>DST, or of sha256sum"},
     {"verify", MFS_CONF_FLAG, NULL, NULL, 0, 0,
      "read back what was written, and compare what is there already"},
+    {"shared", MFS_CONF_FLAG, NULL, NULL, 0, 0, "share the work with the same call on other nodes"},
     {"jobs", MFS_CONF_UINT, "N", "16", 1, 1024, "files, and pieces of large ones, at a time"},
     {0}};
 

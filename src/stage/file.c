@@ -11,17 +11,25 @@
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
+/* The item is left to the caller. */
+static void drop(struct mfs_stage_file *f)
+{
+    if (f->to >= 0)
+        close(f->to);
+    if (f->claim >= 0)
+        close(f->claim);
+    f->source->close(f);
+    mfs_stage_record_fini(&f->record);
+    pthread_mutex_destroy(&f->mutex);
+    free(f);
+}
+
 static void end(struct mfs_stage_file *f, bool done)
 {
     struct mfs_stage_item *i = f->item;
     struct stat st = f->st;
 
-    if (f->to >= 0)
-        close(f->to);
-    f->source->close(f);
-    mfs_stage_record_fini(&f->record);
-    pthread_mutex_destroy(&f->mutex);
-    free(f);
+    drop(f);
     mfs_stage_link_end(i, &st, done);
     mfs_stage_item_destroy(i);
 }
@@ -66,6 +74,8 @@ static int finish(struct mfs_stage_file *f)
     rc = f->source->keep(f);
     if (!rc && f->record.n && fsync(f->to) < 0)
         rc = -errno;
+    if (d->stage->plan->shared) /* it is ours until it has its name */
+        f->claim = dup(f->to);
     if (close(f->to) < 0 && !rc)
         rc = -errno;
     f->to = -1;
@@ -220,18 +230,42 @@ static bool resume(struct mfs_stage_file *f)
     return false;
 }
 
+/* It may be what an earlier run has left, or, where several work at it, another process' own. */
+static int open_shared(struct mfs_stage_file *f)
+{
+    const struct mfs_stage_dir *d = f->item->dir;
+    int rc = create(f), flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC;
+
+    if (rc == -EEXIST) {
+        f->created = (mode_t)-1;
+        f->to = openat(d->to, f->temporary, flags);
+        rc = f->to >= 0 ? 0 : errno == ENOENT ? -EALREADY : -errno;
+    }
+    if (!rc)
+        rc = mfs_stage_claim(d, f->temporary, f->to);
+    if (!rc && f->created == (mode_t)-1 &&
+        !(f->record.n && mfs_stage_record_load(&f->record, f->to)) && ftruncate(f->to, 0) < 0)
+        rc = -errno;
+    return rc;
+}
+
+static int open_own(struct mfs_stage_file *f)
+{
+    const struct mfs_stage_dir *d = f->item->dir;
+    int rc = create(f);
+
+    if (rc == -EEXIST && !resume(f))
+        rc = unlinkat(d->to, f->temporary, 0) < 0 ? -errno : create(f);
+    return rc == -EEXIST && f->to >= 0 ? 0 : rc;
+}
+
 static int open_temporary(struct mfs_stage_file *f)
 {
     const struct mfs_stage_dir *d = f->item->dir;
     int rc;
 
     mfs_stage_temporary(d, f->item->to, f->temporary);
-    rc = create(f);
-    if (rc == -EEXIST) {
-        if (resume(f))
-            return 0;
-        rc = unlinkat(d->to, f->temporary, 0) < 0 ? -errno : create(f);
-    }
+    rc = d->stage->plan->shared ? open_shared(f) : open_own(f);
     if (!rc && (f->record.n || f->sparse) && ftruncate(f->to, f->st.st_size) < 0) {
         rc = -errno;
         unlinkat(d->to, f->temporary, 0);
@@ -315,7 +349,7 @@ void mfs_stage_file_begin(struct mfs_stage_file *f)
 {
     int rc;
 
-    f->to = -1;
+    f->to = f->claim = -1;
     f->record = (struct mfs_stage_record){0};
     f->rc = 0;
     pthread_mutex_init(&f->mutex, NULL);
@@ -324,7 +358,21 @@ void mfs_stage_file_begin(struct mfs_stage_file *f)
     rc = plan_pieces(f);
     if (!rc)
         rc = open_temporary(f);
-    if (rc) {
+    if (!rc && f->item->dir->stage->plan->shared && is_there(f) == 1) {
+        /* Another one has finished it between the look and the claim. */
+        unlinkat(f->item->dir->to, f->temporary, 0);
+        if (skip(f))
+            return;
+        rc = -EALREADY; /* and somebody has removed it */
+    }
+    if (rc == -EALREADY) {
+        struct mfs_stage_item *i = f->item;
+        const struct stat st = f->st;
+
+        drop(f);
+        mfs_stage_link_end(i, &st, false);
+        mfs_stage_defer(i);
+    } else if (rc) {
         tell(f, false, rc, NULL);
         end(f, false);
     } else if (f->record.n) {

@@ -34,6 +34,7 @@ struct mfs_stage_file {
     bool sparse;
 
     int to;
+    int claim; /* keeps the lock of the temporary file until it has its name; -1 */
     char temporary[MFS_STAGE_TEMPORARY_MAX];
     mode_t created;
     atomic_uint left; /* pieces under way */

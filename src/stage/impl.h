@@ -2,6 +2,7 @@
 #ifndef MFS_STAGE_IMPL_H
 #define MFS_STAGE_IMPL_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <sys/stat.h>
@@ -29,6 +30,10 @@ struct mfs_stage {
     ino_t ino;                       /* … which a source may lie around */
     struct stat self;                /* st_uid and st_gid: that files of this process have */
     atomic_bool full;                /* no room */
+    int leader;            /* -1: this process is not the one that does what only one may */
+    int target;            /* the target's descriptor */
+    pthread_mutex_t mutex; /* guards leader and deferred */
+    struct mfs_stage_item *deferred;      /* another process is at it */
     _Atomic(struct mfs_stage_dir *) late; /* finished when the lock is gone; a use each */
 };
 
@@ -71,6 +76,11 @@ void mfs_stage_item_destroy(struct mfs_stage_item *i);
 void mfs_stage_walk_item(struct mfs_stage_item *i);
 void mfs_stage_walk_directory(struct mfs_stage_item *i);
 
+/* Later, when nothing else is left. */
+void mfs_stage_defer(struct mfs_stage_item *i);
+/* Adds all that was deferred. False: there was nothing. */
+bool mfs_stage_walk_deferred(struct mfs_stage *s);
+
 /* ---- directory.c ----------------------------------------------------------------------------- */
 
 struct mfs_stage_dir *mfs_stage_dir_create(struct mfs_stage *s, struct mfs_stage_dir *parent,
@@ -111,6 +121,14 @@ void mfs_stage_temporary(const struct mfs_stage_dir *d, const char *name,
  * with the reason. */
 int mfs_stage_lock(struct mfs_stage *s, int target, struct mfs_err *err);
 void mfs_stage_unlock(const struct mfs_stage *s, int target, int lock);
+
+/* With plan.shared, of all processes one at a time makes links and special files. Is it this one?
+ */
+bool mfs_stage_leads(struct mfs_stage *s);
+
+/* Makes the file, which is new or what a dead process has left, this process' own. 0; -EALREADY:
+ * another one is at it, or just was; or another negative errno. */
+int mfs_stage_claim(const struct mfs_stage_dir *d, const char *name, int fd);
 
 /* ---- attributes.c ---------------------------------------------------------------------------- */
 

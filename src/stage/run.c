@@ -8,6 +8,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/text.h"
@@ -15,6 +16,8 @@
 #include "stage/count.h"
 #include "stage/impl.h"
 #include "stage/remote/remote.h"
+
+#define DEFERRED_WAIT (50 * MFS_MSEC)
 
 /* ---- what the target is ---------------------------------------------------------------------- */
 
@@ -36,16 +39,21 @@ static uint32_t partitions_of(int fd)
     return n;
 }
 
-static uint64_t id_of(const struct mfs_stage_plan *plan)
+/* The target by its number: it has another path on another node, or from another directory. */
+static uint64_t id_of(const struct mfs_stage *s, const struct stat *target)
 {
+    const struct mfs_stage_list *l = s->plan->list;
+    const char *last = s->plan->exact ? s->plan->target : "";
     struct mfs_hash *h = mfs_hash_create();
     uint64_t id;
 
     if (!h)
         return 0;
-    mfs_hash_add(h, plan->target, strlen(plan->target) + 1);
-    for (uint32_t i = 0; i < plan->list->n; i++)
-        mfs_hash_add(h, plan->list->entry[i].from, strlen(plan->list->entry[i].from) + 1);
+    last = strrchr(last, '/') ? strrchr(last, '/') + 1 : last;
+    mfs_hash_add(h, &target->st_ino, sizeof target->st_ino);
+    mfs_hash_add(h, last, strlen(last) + 1);
+    for (uint32_t i = 0; i < l->n; i++)
+        mfs_hash_add(h, l->entry[i].from, strlen(l->entry[i].from) + 1);
     id = mfs_hash_sum(h);
     mfs_hash_destroy(h);
     return id;
@@ -73,6 +81,8 @@ static int open_target(struct mfs_stage *s, struct mfs_stage_dir **top, struct m
     if (!rc) {
         s->dev = st.st_dev;
         s->ino = st.st_ino;
+        s->target = d->to;
+        s->id = id_of(s, &st);
         s->nparts = partitions_of(d->to);
         return 0;
     }
@@ -262,7 +272,8 @@ static int begin(struct mfs_stage *s, struct mfs_err *err)
 
     s->self.st_uid = geteuid();
     s->self.st_gid = getegid();
-    s->id = id_of(s->plan);
+    s->leader = -1;
+    pthread_mutex_init(&s->mutex, NULL);
     s->tally = mfs_stage_tally_create(s->plan->progress);
     s->links = mfs_stage_links_create();
     rc = s->tally && s->links ? mfs_stage_pool_create(&s->pool, s->plan->threads) : -ENOMEM;
@@ -275,6 +286,7 @@ static void end(struct mfs_stage *s)
     mfs_stage_remote_destroy(s->remote);
     mfs_stage_links_destroy(s->links);
     mfs_stage_tally_destroy(s->tally);
+    pthread_mutex_destroy(&s->mutex);
 }
 
 /* What is out of memory is to be on the disk when the call has ended. */
@@ -311,6 +323,10 @@ static int copy_all(struct mfs_stage *s, struct mfs_stage_result *result, struct
     counter = mfs_stage_count_begin(s);
     add_entries(s, top);
     mfs_stage_pool_wait(s->pool);
+    while (mfs_stage_walk_deferred(s)) {
+        mfs_stage_pool_wait(s->pool);
+        mfs_clock_sleep(DEFERRED_WAIT);
+    }
     mfs_stage_count_end(counter);
     settle(s, top);
     mfs_stage_unlock(s, top->to, lock);

@@ -38,11 +38,12 @@ void mfs_stage_list_fini(struct mfs_stage_list *l);
 
 struct mfs_stage_plan {
     const struct mfs_stage_list *list;
-    const char *target;      /* a directory, made when it is not there */
-    bool exact;              /* the target is the copy's own name; of one entry */
-    bool verify;             /* read back what was written; compare what is skipped */
-    bool progress;           /* to stderr, which is a terminal */
-    unsigned threads;        /* 1 or more */
+    const char *target; /* a directory, made when it is not there */
+    bool exact;         /* the target is the copy's own name; of one entry */
+    bool verify;        /* read back what was written; compare what is skipped */
+    bool shared;        /* with the same call on other nodes: each copies what none has begun */
+    bool progress;      /* to stderr, which is a terminal */
+    unsigned threads;   /* 1 or more */
     const atomic_bool *stop; /* may be set at any time: ends the run soon */
 };
 

@@ -32,9 +32,10 @@ void mfs_stage_temporary(const struct mfs_stage_dir *d, const char *name,
 
 /* ---- one such call at a time ----------------------------------------------------------------- */
 
-static void name_of_lock(const struct mfs_stage *s, char out[MFS_STAGE_TEMPORARY_MAX])
+static void name_of_lock(const struct mfs_stage *s, const char *what,
+                         char out[MFS_STAGE_TEMPORARY_MAX])
 {
-    snprintf(out, MFS_STAGE_TEMPORARY_MAX, MFS_STAGE_TEMPORARY "%016" PRIx64 ".lock", s->id);
+    snprintf(out, MFS_STAGE_TEMPORARY_MAX, MFS_STAGE_TEMPORARY "%016" PRIx64 ".%s", s->id, what);
 }
 
 /* Is the file that was locked still the one that others find? */
@@ -46,33 +47,79 @@ static bool is_there(int target, const char *name, int fd)
            ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
 }
 
+/* A descriptor of the locked file; -EALREADY, or another negative errno. Where files can't be
+ * locked it must be nobody else's matter. */
+static int lock_file(const struct mfs_stage *s, int target, const char *name, int how)
+{
+    for (;;) {
+        int fd = openat(target, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600), rc = 0;
+
+        if (fd < 0)
+            return -errno;
+        if (flock(fd, how | LOCK_NB) < 0)
+            rc = errno == EWOULDBLOCK ? -EALREADY : s->plan->shared ? -errno : 0;
+        if (!rc && is_there(target, name, fd))
+            return fd;
+        close(fd);
+        if (rc)
+            return rc;
+    }
+}
+
 int mfs_stage_lock(struct mfs_stage *s, int target, struct mfs_err *err)
 {
     char name[MFS_STAGE_TEMPORARY_MAX];
     int fd;
 
-    name_of_lock(s, name);
-    for (;;) {
-        fd = openat(target, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-        if (fd < 0)
-            return mfs_err_set(err, -errno, "%s: can't write into it: %s", s->plan->target,
-                               strerror(errno));
-        if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
-            close(fd);
-            return mfs_err_set(err, -EBUSY, "%s: the same is being staged there already",
-                               s->plan->target);
-        } /* where files can't be locked, nothing is said */
-        if (is_there(target, name, fd))
-            return fd;
-        close(fd);
-    }
+    name_of_lock(s, "lock", name);
+    fd = lock_file(s, target, name, s->plan->shared ? LOCK_SH : LOCK_EX);
+    if (fd == -EALREADY)
+        return mfs_err_set(err, -EBUSY, "%s: the same is being staged there already%s",
+                           s->plan->target,
+                           s->plan->shared ? ", without --shared" : " (--shared takes part in it)");
+    return fd < 0 ? mfs_err_set(err, fd, "%s: can't write into it, or lock there: %s",
+                                s->plan->target, strerror(-fd))
+                  : fd;
+}
+
+/* The last one removes it. */
+static void unlock(const struct mfs_stage *s, int target, const char *what, int fd)
+{
+    char name[MFS_STAGE_TEMPORARY_MAX];
+
+    name_of_lock(s, what, name);
+    flock(fd, LOCK_UN);
+    if (!s->plan->shared || (!flock(fd, LOCK_EX | LOCK_NB) && is_there(target, name, fd)))
+        unlinkat(target, name, 0);
+    close(fd);
 }
 
 void mfs_stage_unlock(const struct mfs_stage *s, int target, int lock)
 {
-    char name[MFS_STAGE_TEMPORARY_MAX];
+    if (s->leader >= 0)
+        unlock(s, target, "leader", s->leader);
+    unlock(s, target, "lock", lock);
+}
 
-    name_of_lock(s, name);
-    unlinkat(target, name, 0);
-    close(lock);
+/* ---- several processes ----------------------------------------------------------------------- */
+
+bool mfs_stage_leads(struct mfs_stage *s)
+{
+    char name[MFS_STAGE_TEMPORARY_MAX];
+    bool leads;
+
+    name_of_lock(s, "leader", name);
+    pthread_mutex_lock(&s->mutex);
+    if (s->leader < 0)
+        s->leader = lock_file(s, s->target, name, LOCK_EX);
+    leads = s->leader >= 0;
+    pthread_mutex_unlock(&s->mutex);
+    return leads;
+}
+
+int mfs_stage_claim(const struct mfs_stage_dir *d, const char *name, int fd)
+{
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return errno == EWOULDBLOCK ? -EALREADY : -errno;
+    return is_there(d->to, name, fd) ? 0 : -EALREADY;
 }

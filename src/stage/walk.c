@@ -50,7 +50,7 @@ static int make(struct mfs_stage_dir *d, const struct mfs_stage_item *i)
 
     if (rc < 0 && errno != EEXIST)
         return -errno;
-    d->fresh = !rc;
+    d->fresh = !rc && !s->plan->shared;
     d->to = openat(i->dir->to, i->to, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (d->to < 0 && errno == EACCES && s->self.st_uid) { /* an earlier run has closed it */
         if (fchmodat(i->dir->to, i->to, 0700, 0) < 0)
@@ -61,7 +61,7 @@ static int make(struct mfs_stage_dir *d, const struct mfs_stage_item *i)
         return errno == ELOOP ? -ENOTDIR : -errno;
     if (!d->fresh && s->self.st_uid && (d->st.st_mode & S_IRWXU) != S_IRWXU)
         fchmod(d->to, 0700);
-    if (d->fresh)
+    if (!rc)
         mfs_stage_tally_add(s->tally, MFS_STAGE_DIRECTORIES, 1);
     return 0;
 }
@@ -170,6 +170,61 @@ static void run_directory(struct mfs_stage_task *task)
     mfs_stage_item_destroy(i);
 }
 
+/* ---- what others are at --------------------------------------------------------------------- */
+
+void mfs_stage_defer(struct mfs_stage_item *i)
+{
+    struct mfs_stage *s = i->dir->stage;
+
+    pthread_mutex_lock(&s->mutex);
+    i->next = s->deferred;
+    s->deferred = i;
+    pthread_mutex_unlock(&s->mutex);
+}
+
+bool mfs_stage_walk_deferred(struct mfs_stage *s)
+{
+    struct mfs_stage_item *i, *next;
+
+    pthread_mutex_lock(&s->mutex);
+    i = s->deferred;
+    s->deferred = NULL;
+    pthread_mutex_unlock(&s->mutex);
+    if (!i)
+        return false;
+    for (; i; i = next) {
+        next = i->next;
+        mfs_stage_pool_add(s->pool, &i->task); /* which begins with whether it is to be done */
+    }
+    return true;
+}
+
+/* Of what one process does for all. */
+static bool is_made(const struct mfs_stage_item *i, const struct stat *st)
+{
+    struct stat there;
+
+    return !fstatat(i->dir->to, i->to, &there, AT_SYMLINK_NOFOLLOW) &&
+           (there.st_mode & S_IFMT) == (st->st_mode & S_IFMT) &&
+           (!S_ISREG(st->st_mode) ||
+            (there.st_size == st->st_size && there.st_mtim.tv_sec == st->st_mtim.tv_sec &&
+             there.st_mtim.tv_nsec == st->st_mtim.tv_nsec));
+}
+
+/* True: it is taken care of. */
+static bool leave(struct mfs_stage_item *i, const struct stat *st)
+{
+    struct mfs_stage *s = i->dir->stage;
+
+    if (!s->plan->shared || (S_ISREG(st->st_mode) && st->st_nlink < 2) || mfs_stage_leads(s))
+        return false;
+    if (is_made(i, st))
+        mfs_stage_item_destroy(i);
+    else
+        mfs_stage_defer(i);
+    return true;
+}
+
 /* ---- anything -------------------------------------------------------------------------------- */
 
 static void run_item(struct mfs_stage_task *task)
@@ -188,7 +243,7 @@ static void run_item(struct mfs_stage_task *task)
     } else if (i->from[strlen(i->from) - 1] == '/') {
         mfs_stage_fail(s, i->dir, i->from, false, -ENOTDIR, "%s", strerror(ENOTDIR));
         mfs_stage_item_destroy(i);
-    } else if (mfs_stage_link_begin(i, &st)) {
+    } else if (!leave(i, &st) && mfs_stage_link_begin(i, &st)) {
         if (S_ISREG(st.st_mode))
             mfs_stage_copy_file(i, &st);
         else
