@@ -209,11 +209,14 @@ static int use(struct mfs_autoscale *a, const char *name, struct mfs_err *err)
     return 0;
 }
 
-static int change(struct mfs_cm *cm, const char *name, struct mfs_err *err)
+int mfs_autoscale_change(struct mfs_cm *cm, const char *name, const char *who, struct mfs_err *err)
 {
     char former[MFS_STATE_MAX];
-    int rc = use(cm->autoscale, name, err);
+    int rc;
 
+    if (!mfs_cm_in_phase(cm, MFS_PHASE_RUNNING))
+        return mfs_err_set(err, -EAGAIN, "the deployment is %s", cm->state.phase);
+    rc = use(cm->autoscale, name, err);
     if (rc)
         return rc;
     memcpy(former, cm->state.policy, sizeof former);
@@ -225,7 +228,7 @@ static int change(struct mfs_cm *cm, const char *name, struct mfs_err *err)
         return mfs_err_set(err, rc, "%s: %s", cm->paths->state, strerror(-rc));
     }
     if (strcmp(former, name) != 0)
-        mfs_event_add(cm->paths->events, "cm", "policy", "%s instead of %s", name, former);
+        mfs_event_add(cm->paths->events, "cm", "policy", "%s instead of %s%s", name, former, who);
     return 0;
 }
 
@@ -237,9 +240,7 @@ void mfs_autoscale_on_policy(struct mfs_conn *c, uint64_t id, const void *body, 
 
     if (strcmp(mfs_conn_role(c), "cli") != 0)
         mfs_conn_fail(c, id, -EPERM, "only an operator may change the policy");
-    else if (!mfs_cm_in_phase(cm, MFS_PHASE_RUNNING))
-        mfs_conn_fail(c, id, -EAGAIN, "the deployment is %s", cm->state.phase);
-    else if (change(cm, m->name, &err))
+    else if (mfs_autoscale_change(cm, m->name, "", &err))
         mfs_conn_fail(c, id, err.code, "%s", err.msg);
     else
         mfs_conn_reply(c, MFS_MSG_POLICY, id, NULL);

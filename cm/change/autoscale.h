@@ -24,6 +24,11 @@ void mfs_autoscale_tell(struct mfs_cm *cm);
  * never do. False before there is one. */
 bool mfs_autoscale_thresholds(const struct mfs_cm *cm, double *out_at, double *in_at);
 
+/* Has that policy followed from now on, and says so in the events, with `who` behind it ("" or as
+ * in
+ * ", by ..."). 0, or a negative errno with the reason: -EINVAL where there is none of that name. */
+int mfs_autoscale_change(struct mfs_cm *cm, const char *name, const char *who, struct mfs_err *err);
+
 /* Handler of MFS_MSG_POLICY. */
 void mfs_autoscale_on_policy(struct mfs_conn *c, uint64_t id, const void *body, void *arg);
 

@@ -94,8 +94,11 @@ const struct mfs_conf_option mfs_cm_start_options[] = {
      "serve figures over HTTP there, for Prometheus (default: nowhere); at an address of others "
      "than this machine who reads shows the token in the state directory"},
     {"ui", MFS_CONF_STRING, "ADDRESS:PORT", NULL, 3, 127,
-     "serve a page there that shows the deployment to a browser, at /ui, and changes nothing "
-     "(default: nowhere); who may read as with --metrics, whose address it may be, too"},
+     "serve a page there that shows the deployment to a browser, at /ui (default: nowhere); "
+     "it changes nothing without --ui-write; who may read as with --metrics, whose address it may "
+     "be, too"},
+    {"ui-write", MFS_CONF_FLAG, NULL, NULL, 0, 0,
+     "let the page of --ui scale, drain and set the policy, for who gives it the token"},
     {"node-metrics", MFS_CONF_UINT, "PORT", NULL, 1, 65535,
      "likewise, each node its own at its address; the next free port where nodes share one "
      "(default: none)"},

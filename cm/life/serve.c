@@ -74,8 +74,15 @@ static int make_targets(void *arg, bool other, struct mfs_httpd_answer *a)
         .path = "/ui/stream", .make = mfs_ui_now, .stream = "text/event-stream"                    \
     }
 
+#define CHANGES                                                                                    \
+    {.path = "/ui/key", .key = true},                                                              \
+    {                                                                                              \
+        .path = "/ui/change", .take = mfs_ui_change                                                \
+    }
+
 static const struct mfs_httpd_page figures[] = {FIGURES, {0}}, ui[] = {UI, {0}},
-                                   both[] = {FIGURES, UI, {0}};
+                                   both[] = {FIGURES, UI, {0}}, ui_write[] = {UI, CHANGES, {0}},
+                                   both_write[] = {FIGURES, UI, CHANGES, {0}};
 
 /* The same port at the address at which cm itself listens. */
 static int own_address(const struct mfs_cm *cm, const char *address, char out[MFS_ADDRESS_MAX])
@@ -112,15 +119,18 @@ static int listen_all(struct mfs_cm *cm, const char *token, struct mfs_err *err)
 {
     const char *metrics = cm->state.metrics, *page = cm->state.ui;
     bool one = page[0] && !strcmp(metrics, page);
+    const struct mfs_httpd_page *pages_of_both = !one                 ? figures
+                                                 : cm->state.ui_write ? both_write
+                                                                      : both;
 
     if (metrics[0] && !cm->http) {
-        cm->http = listen_at(cm, metrics, token, one ? both : figures, err);
+        cm->http = listen_at(cm, metrics, token, pages_of_both, err);
         if (!cm->http)
             return err->code;
         tell_address(cm->http, "figures are", "/metrics");
     }
     if (page[0] && !one && !cm->ui) {
-        cm->ui = listen_at(cm, page, token, ui, err);
+        cm->ui = listen_at(cm, page, token, cm->state.ui_write ? ui_write : ui, err);
         if (!cm->ui)
             return err->code;
     }

@@ -78,8 +78,9 @@ static int put_policy(const struct mfs_cm *cm, struct mfs_buf *out)
 
     if (!mfs_autoscale_thresholds(cm, &out_at, &in_at))
         out_at = in_at = 0;
-    return mfs_buf_printf(out, ",\"scale_out_at\":%g,\"scale_in_at\":%g,\"changing\":%s", out_at,
-                          in_at, mfs_cm_changing(cm) ? "true" : "false");
+    return mfs_buf_printf(
+        out, ",\"scale_out_at\":%g,\"scale_in_at\":%g,\"changing\":%s,\"writes\":%s", out_at, in_at,
+        mfs_cm_changing(cm) ? "true" : "false", cm->state.ui_write ? "true" : "false");
 }
 
 static int put_events(struct mfs_buf *out)

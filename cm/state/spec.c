@@ -524,10 +524,13 @@ int mfs_spec_make(const struct mfs_conf *conf, struct mfs_cm_state *s, struct mf
     s->auto_forget = (uint32_t)mfs_conf_uint(conf, "auto-forget");
     s->link_rate = mfs_conf_uint(conf, "link-rate");
     s->probe = mfs_conf_flag(conf, "probe");
+    s->ui_write = mfs_conf_flag(conf, "ui-write");
     s->events_size = mfs_conf_uint(conf, "events-size");
     rc = check_address("metrics", s->metrics, err);
     if (!rc)
         rc = check_address("ui", s->ui, err);
+    if (!rc && s->ui_write && !s->ui[0])
+        rc = mfs_err_set(err, -EINVAL, "--ui-write is of the page that --ui serves: give both");
     if (!rc)
         rc = take_checkpoint(conf, s, err);
     if (!rc)
@@ -587,6 +590,8 @@ int mfs_spec_compare(const struct mfs_conf *conf, const struct mfs_cm_state *s, 
         return mfs_state_differs(err, "stripe-size", MFS_TEXT_BYTES(s->stripe_size));
     if (mfs_conf_given(conf, "events-size") && mfs_conf_uint(conf, "events-size") != s->events_size)
         return mfs_state_differs(err, "events-size", MFS_TEXT_BYTES(s->events_size));
+    if (mfs_conf_flag(conf, "ui-write") && !s->ui_write)
+        return mfs_state_differs(err, "ui-write", "off");
     if (mfs_conf_given(conf, "mount")) {
         rc = choose_mount(conf, &mount, err);
         if (rc)

@@ -145,6 +145,7 @@ const struct mfs_schema mfs_cm_state_schema = {
         {.name = "node_dir", MFS_FIELD(STR, struct mfs_cm_state, node_dir)},
         {.name = "listen", MFS_FIELD(STR, struct mfs_cm_state, listen)},
         {.name = "ui", MFS_FIELD(STR, struct mfs_cm_state, ui)},
+        {.name = "ui_write", MFS_FIELD(BOOL, struct mfs_cm_state, ui_write)},
         {.name = "metrics", MFS_FIELD(STR, struct mfs_cm_state, metrics)},
         {.name = "node_metrics", .max = 65535, MFS_FIELD(U32, struct mfs_cm_state, node_metrics)},
         {.name = "mount", MFS_FIELD(STR, struct mfs_cm_state, mount)},

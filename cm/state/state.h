@@ -142,6 +142,7 @@ struct mfs_cm_state {
     bool probe;                    /* links are measured when nodes come, see probe.h */
     char listen[MFS_ADDRESS_MAX];
     char ui[MFS_ADDRESS_MAX];      /* where cm serves its page; "": nowhere */
+    bool ui_write;                 /* the page may change nodes and the policy */
     char metrics[MFS_ADDRESS_MAX]; /* where cm serves figures; "": nowhere */
     uint32_t node_metrics;         /* port at which each lm serves its own; 0: none does */
     char node_dir[MFS_PATH_MAX];   /* state directory of nodes elsewhere, as lm's --state-dir; "":

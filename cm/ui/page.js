@@ -434,6 +434,7 @@ function show(d) {
   showHead(d);
   showTiles(d);
   showNodes(d);
+  showChange(d);
   showMap(d);
   showMounts(d);
   showLosses(d.status);
@@ -444,6 +445,68 @@ function show(d) {
   const hour = placed && extend(past.hour, d.now), day = placed && extend(past.day, d.now);
   if (range === "hour" ? hour : day) drawAll();
   else charts.forEach(drawCursor);
+}
+
+// ---- changes, where cm takes them ----
+
+const policies = ["none", ...["cso", "nso", "aso"].flatMap((out) => ["", "+csi", "+asi"].map((into) => out + into))];
+const change = { key: null, body: null };
+
+const questions = {
+  scale: (s) => {
+    const to = Number($("to").value), from = s.nodes.length;
+    return to >= 1 && to !== from && { ask: `Scale from ${from} to ${to} nodes?${to < from ? " The nodes that leave give their partitions to the others." : ""}`, yes: "Scale", body: { do: "scale", nodes: to } };
+  },
+  drain: (s) => $("node").value && { ask: `Drain ${$("node").value}? It gives its partitions to the other ${s.nodes.length - 1} nodes, and leaves.`, yes: "Drain", body: { do: "drain", node: $("node").value } },
+  policy: (s) => $("policy").value !== s.policy && { ask: `Follow policy ${$("policy").value} instead of ${s.policy}?`, yes: "Set policy", body: { do: "policy", name: $("policy").value } },
+};
+
+function ask(what) {
+  const q = last && questions[what](last.status);
+  if (!$("token").value) { say($("changed"), "The token is needed."); $("token").focus(); return; }
+  if (!q) { say($("changed"), "That would change nothing."); return; }
+  change.body = q.body;
+  say($("question"), q.ask);
+  say($("yes"), q.yes);
+  $("sure").returnValue = "no";
+  $("sure").showModal();
+}
+
+async function send() {
+  if ($("sure").returnValue !== "yes" || !change.body) return;
+  const body = JSON.stringify(change.body);
+  change.body = null;
+  say($("changed"), "asking …");
+  try {
+    const answer = await fetch("/ui/change", { method: "POST", body, headers: { "Content-Type": "application/json",
+      "Authorization": `Bearer ${$("token").value.trim()}`, "X-Memefs-Key": change.key } });
+    say($("changed"), `${answer.ok ? "" : "Refused: "}${(await answer.text()).trim()}`);
+  } catch (e) {
+    say($("changed"), "cm does not answer.");
+  }
+}
+
+// cm gives each page a key, where it takes changes at all; another cm gives another.
+async function fetchKey() {
+  change.key = "";
+  try {
+    const answer = await fetch("/ui/key");
+    change.key = answer.ok ? (await answer.text()).trim() : null;
+  } catch (e) {
+    change.key = null; // the next second asks again
+  }
+}
+
+function showChange(d) {
+  const s = d.status;
+  $("change").hidden = !d.writes;
+  say($("foot"), d.writes ? "Times are this browser's." : "Nothing can be changed here. Times are this browser's.");
+  if (!d.writes) return;
+  if (change.key === null) fetchKey();
+  if (!$("policy").length) policies.forEach((p) => $("policy").append(make("option", "", p)));
+  keep($("node"), s.nodes, (n) => n.name, () => make("option"), (e, n) => say(e, n.name));
+  if (!$("to").value) $("to").value = s.nodes.length;
+  if ($("policy").dataset.was !== s.policy) $("policy").value = $("policy").dataset.was = s.policy;
 }
 
 // ---- the connection ----
@@ -482,7 +545,7 @@ function connect() {
   if (source) source.close();
   tried = Date.now();
   source = new EventSource("/ui/stream");
-  source.onopen = () => { fetchHistory(); };
+  source.onopen = () => { fetchHistory(); change.key = null; };
   source.onmessage = (e) => {
     heard = Date.now();
     wait = SOON;
@@ -546,6 +609,9 @@ if (report) {
   showReport(report);
 } else {
   heard = Date.now();
+  for (const b of document.querySelectorAll("[data-do]")) b.addEventListener("click", () => ask(b.dataset.do));
+  $("changes").addEventListener("submit", (e) => e.preventDefault());
+  $("sure").addEventListener("close", send);
   connect();
   setInterval(watch, 1000);
   setInterval(() => { if (!document.hidden) fetchHistory(); }, 60000);

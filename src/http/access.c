@@ -108,6 +108,50 @@ static enum MHD_Result ask_for_token(struct MHD_Connection *c)
     return done;
 }
 
+/* A page of this server, not of another at the same host. A browser says where a page is from that
+ * posts, and no page can have it say something else. */
+static bool is_from_here(struct MHD_Connection *c)
+{
+    const char *host = mfs_httpd_header(c, MHD_HTTP_HEADER_HOST);
+    const char *origin = strstr(mfs_httpd_header(c, "Origin"), "://");
+    const char *site = mfs_httpd_header(c, "Sec-Fetch-Site");
+
+    return host[0] && origin && !strcasecmp(origin + 3, host) &&
+           (!site[0] || !strcmp(site, "same-origin"));
+}
+
+static bool is_json(struct MHD_Connection *c)
+{
+    const char *type = mfs_httpd_header(c, MHD_HTTP_HEADER_CONTENT_TYPE);
+    size_t n = strlen("application/json");
+
+    return !strncasecmp(type, "application/json", n) && strchr("; ", type[n]);
+}
+
+bool mfs_httpd_may_change(struct mfs_httpd *h, struct MHD_Connection *c, enum MHD_Result *done)
+{
+    const char *why = NULL, *header = NULL;
+    unsigned status = MHD_HTTP_FORBIDDEN;
+
+    if (h->open_to_all && !names_this_host(mfs_httpd_header(c, MHD_HTTP_HEADER_HOST))) {
+        why = "name this host by its address, or as localhost";
+    } else if (!is_from_here(c)) {
+        why = "only the page that is served here may change something; programs: see cm --help";
+    } else if (!is_json(c)) {
+        status = MHD_HTTP_UNSUPPORTED_MEDIA_TYPE;
+        why = "what is posted is application/json";
+    } else if (!shows_bearer(h, c)) {
+        status = MHD_HTTP_UNAUTHORIZED;
+        header = MHD_HTTP_HEADER_WWW_AUTHENTICATE;
+        why = "this is not the deployment's token";
+    } else if (!mfs_httpd_is_key(h, mfs_httpd_header(c, "X-Memefs-Key"))) {
+        why = "the page is too old: open it anew";
+    }
+    if (why)
+        *done = mfs_httpd_refuse(h, c, status, header, REALM, why);
+    return !why;
+}
+
 static const struct mfs_httpd_page *page_of(const struct mfs_httpd *h, const char *path)
 {
     for (const struct mfs_httpd_page *p = h->pages; p->path; p++)

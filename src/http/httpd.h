@@ -1,7 +1,8 @@
-/* What a manager serves over HTTP: a table of pages, to be read, from inside its event loop.
+/* What a manager serves over HTTP: a table of pages, from inside its event loop. Most are to be
+ * read (GET, HEAD); one that takes something is posted to.
  *
  * A thin layer over libmicrohttpd (decisions/0036): its epoll descriptor is watched by our loop, so
- * there are no threads, and pages are made in the loop's thread. GET and HEAD are all there is.
+ * there are no threads, and pages are made in the loop's thread.
  *
  * Who may read: at a loopback address everybody on this machine, provided that the request names
  * the host by a number or as "localhost" (a web page of elsewhere whose name was made to lead here
@@ -10,7 +11,12 @@
  * field that it is shown there, and gets a cookie (HttpOnly, SameSite=Strict), which is not the
  * token and opens only that page and what is below its path.
  *
- * Bounded: 64 connections, 16 of one address, 16 KiB for the head of a request, no body; 10 s for a
+ * Who may change (decisions/0040): who shows the token itself, also at a loopback address; from a
+ * page of this very server, as Origin says; with the key that such a page has got from here, of
+ * which nobody else knows; and what is posted is JSON.
+ *
+ * Bounded: 64 connections, 16 of one address, 16 KiB for the head of a request, 4 KiB for its body,
+ * where one is taken; 10 s for a
  * request to come whole, and for silence; 60 s for an answer to be taken; 64 MiB of answers that
  * are not taken yet, beyond which more are refused with 503. A page that was made is kept for half
  * a second: however often it is asked for, it is not made more often than that.
@@ -39,6 +45,14 @@ struct mfs_httpd_answer {
     struct mfs_buf out; /* an empty one is given; the content */
 };
 
+#define MFS_HTTPD_BODY_MOST 4096
+
+/* What came of what was posted. */
+struct mfs_httpd_verdict {
+    unsigned status; /* of HTTP; 200 is given */
+    char text[512];  /* one line, for people; "" is given */
+};
+
 struct mfs_httpd_page {
     const char *path; /* NULL: the end of the table */
     /* A media type that the page can be, too, when a request's Accept names it; NULL: none. */
@@ -48,6 +62,11 @@ struct mfs_httpd_page {
     const char
         *stream;   /* its Content-Type, where `make` makes the next piece; NULL: a whole page */
     bool entrance; /* for people: who shows no token is asked for it */
+    bool key;      /* it is the key for what is posted, valid for 12 h; `make` is not called */
+    /* Takes n bytes that `from`, an address, has posted: fills *v. It is not read then, `make` is
+     * not called. NULL: it is only read. */
+    void (*take)(void *arg, const char *from, const char *body, size_t n,
+                 struct mfs_httpd_verdict *v);
 };
 
 /* The token of a deployment: made of its secret, which it does not tell. 0 or a negative errno. */

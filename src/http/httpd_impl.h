@@ -41,6 +41,7 @@ struct mfs_httpd {
     char address[128];
     char token[MFS_HTTPD_TOKEN_TEXT];
     char cookie[MFS_MAC_TEXT]; /* what a browser shows instead; made of the token, and less */
+    char key[MFS_MAC_TEXT];    /* of this server, of which those of pages are made; "": none yet */
     bool open_to_all;          /* at a loopback address */
     struct mfs_httpd_peer *peers;
     size_t held; /* bytes of answers and of pieces of streams */
@@ -64,6 +65,21 @@ int mfs_httpd_make_cookie(
 /* True: it may read; else it has been answered with *done. */
 bool mfs_httpd_may(struct mfs_httpd *h, struct MHD_Connection *c, const char *path,
                    enum MHD_Result *done);
+
+/* True: it may change something; else likewise. */
+bool mfs_httpd_may_change(struct mfs_httpd *h, struct MHD_Connection *c, enum MHD_Result *done);
+
+/* post.c */
+enum MHD_Result mfs_httpd_answer_key(struct mfs_httpd *h, struct MHD_Connection *c);
+bool mfs_httpd_is_key(const struct mfs_httpd *h, const char *key);
+/* The head has come: *known is what is kept of it until mfs_httpd_post_end, NULL where it has been
+ * answered. */
+enum MHD_Result mfs_httpd_post_begin(struct mfs_httpd *h, struct MHD_Connection *c,
+                                     const struct mfs_httpd_page *page, void **known);
+/* More of the body, or (n 0) its end, with which the page takes it. */
+enum MHD_Result mfs_httpd_post_more(struct mfs_httpd *h, struct MHD_Connection *c, void *known,
+                                    const char *body, size_t n);
+void mfs_httpd_post_end(void *known); /* takes NULL */
 
 /* stream.c */
 enum MHD_Result mfs_httpd_stream(struct mfs_httpd *h, struct MHD_Connection *c,

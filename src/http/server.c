@@ -174,10 +174,11 @@ static enum MHD_Result answer(struct mfs_httpd *h, struct MHD_Connection *c,
     if (!mfs_httpd_may(h, c, path, &done))
         return done;
     for (const struct mfs_httpd_page *p = h->pages; p->path; p++)
-        if (!strcmp(p->path, path))
-            return !p->stream ? serve(h, c, p)
-                   : head     ? mfs_httpd_stream_head(c, p)
-                              : mfs_httpd_stream(h, c, from, p);
+        if (!strcmp(p->path, path) && !p->take)
+            return p->key       ? mfs_httpd_answer_key(h, c)
+                   : !p->stream ? serve(h, c, p)
+                   : head       ? mfs_httpd_stream_head(c, p)
+                                : mfs_httpd_stream(h, c, from, p);
     return mfs_httpd_refuse(h, c, MHD_HTTP_NOT_FOUND, NULL, NULL, "there is no such page");
 }
 
@@ -189,18 +190,46 @@ static struct mfs_httpd_peer *peer_of(struct MHD_Connection *c)
     return info ? info->socket_context : NULL;
 }
 
+/* The page that takes what is posted there, or NULL. */
+static const struct mfs_httpd_page *taker(const struct mfs_httpd *h, const char *method,
+                                          const char *path)
+{
+    if (strcmp(method, MHD_HTTP_METHOD_POST) != 0)
+        return NULL;
+    for (const struct mfs_httpd_page *p = h->pages; p->path; p++)
+        if (p->take && !strcmp(p->path, path))
+            return p;
+    return NULL;
+}
+
+static enum MHD_Result on_post(struct mfs_httpd *h, struct MHD_Connection *c,
+                               const struct mfs_httpd_page *page, const char *body,
+                               size_t *body_len, void **known)
+{
+    size_t n = *body_len;
+
+    if (!*known)
+        return mfs_httpd_post_begin(h, c, page, known);
+    *body_len = 0;
+    if (!n)
+        peer_of(c)->until = mfs_clock_mono() + MFS_HTTPD_ANSWER_TIME;
+    return mfs_httpd_post_more(h, c, *known, body, n);
+}
+
 /* Called once when the head of a request has come, and again for its body and its end. */
 static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const char *path,
                                   const char *method, const char *version, const char *body,
                                   size_t *body_len, void **known)
 {
     struct mfs_httpd *h = arg;
+    const struct mfs_httpd_page *to = taker(h, method, path);
     struct mfs_httpd_peer *p = peer_of(c);
 
     (void)version;
-    (void)body;
+    if (p && to && !h->ends)
+        return on_post(h, c, to, body, body_len, known);
     if (*body_len || !p || h->ends)
-        return MHD_NO; /* nothing that is served has use for a body: it hangs up */
+        return MHD_NO; /* nothing else that is served has use for a body: it hangs up */
     if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0) {
         p->until = mfs_clock_mono() + REQUEST_TIME;
         return mfs_httpd_refuse(h, c, MHD_HTTP_METHOD_NOT_ALLOWED, MHD_HTTP_HEADER_ALLOW,
@@ -219,9 +248,10 @@ static void on_answered(void *arg, struct MHD_Connection *c, void **known,
 {
     struct mfs_httpd_peer *p = peer_of(c);
 
-    (void)arg;
-    (void)known;
     (void)how;
+    if (*known != arg)
+        mfs_httpd_post_end(*known);
+    *known = NULL;
     if (p)
         p->until = mfs_clock_mono() + REQUEST_TIME;
 }

@@ -1,0 +1,94 @@
+/* What the page changes, where it may (--ui-write): the same as `cm scale`, `cm drain` and `cm
+ * policy`. It is answered when the change has begun, as the page shows how it goes on. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "cluster/placement.h"
+#include "cm/change/autoscale.h"
+#include "cm/change/scale/scale.h"
+#include "cm/life/ui.h"
+#include "proto/json.h"
+
+#define AREA     "ui"
+#define ACCEPTED 202
+#define WRONG    400 /* as it can't be meant */
+#define NOT_NOW  409 /* as things are */
+
+static const char *word(const cJSON *json, const char *name)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, name);
+
+    return cJSON_IsString(item) ? item->valuestring : "";
+}
+
+/* Events and the log tell how it ended. */
+static void over(void *arg, const struct mfs_err *err, const struct mfs_scale_report *r)
+{
+    (void)arg;
+    (void)r;
+    if (err)
+        mfs_warn(AREA, "what the page has begun has failed: %s", err->msg);
+}
+
+static int scale(struct mfs_cm *cm, const cJSON *json, const char *who, struct mfs_err *err)
+{
+    const cJSON *n = cJSON_GetObjectItemCaseSensitive(json, "nodes");
+    struct mfs_msg_scale what = {.how = "to"};
+
+    if (!cJSON_IsNumber(n) || n->valuedouble < 1 || n->valuedouble > MFS_PARTITIONS_MAX ||
+        n->valuedouble != (double)(uint32_t)n->valuedouble)
+        return mfs_err_set(err, -EINVAL, "\"nodes\" is a number of nodes");
+    what.n = (uint32_t)n->valuedouble;
+    return mfs_scale_begin(cm, &what, who, over, cm, err);
+}
+
+static int drain(struct mfs_cm *cm, const cJSON *json, const char *who, struct mfs_err *err)
+{
+    struct mfs_scale_node node;
+    struct mfs_msg_scale what = {.how = "drain", .nnodes = 1, .node = &node};
+
+    memset(&node, 0, sizeof node);
+    if (!word(json, "node")[0] || mfs_text_copy(node.name, sizeof node.name, word(json, "node")))
+        return mfs_err_set(err, -EINVAL, "\"node\" is the name of a node");
+    return mfs_scale_begin(cm, &what, who, over, cm, err);
+}
+
+static int policy(struct mfs_cm *cm, const cJSON *json, const char *who, struct mfs_err *err)
+{
+    char by[MFS_TEXT_MAX];
+
+    snprintf(by, sizeof by, ", by %s", who);
+    return mfs_autoscale_change(cm, word(json, "name"), by, err);
+}
+
+static const struct {
+    const char *name;
+    int (*run)(struct mfs_cm *cm, const cJSON *json, const char *who, struct mfs_err *err);
+} changes[] = {{"scale", scale}, {"drain", drain}, {"policy", policy}};
+
+static int run(struct mfs_cm *cm, const cJSON *json, const char *who, struct mfs_err *err)
+{
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
+        if (!strcmp(changes[i].name, word(json, "do")))
+            return changes[i].run(cm, json, who, err);
+    return mfs_err_set(err, -EINVAL, "\"do\" is scale, drain or policy");
+}
+
+void mfs_ui_change(void *arg, const char *from, const char *body, size_t n,
+                   struct mfs_httpd_verdict *v)
+{
+    struct mfs_err err = {0};
+    cJSON *json = mfs_json_parse(body, n, &err);
+    char who[128];
+    int rc;
+
+    snprintf(who, sizeof who, "the page, at %s", from);
+    rc = json ? run(arg, json, who, &err) : -EINVAL;
+    v->status = !rc ? ACCEPTED : rc == -EINVAL ? WRONG : NOT_NOW;
+    mfs_text_copy(v->text, sizeof v->text, rc ? err.msg : "begun");
+    mfs_info(AREA, "%s asks to %s: %s", who, json ? word(json, "do") : "do something", v->text);
+    cJSON_Delete(json);
+}

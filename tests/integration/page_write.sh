@@ -1,0 +1,159 @@
+#!/usr/bin/env bash
+# What the page may change with --ui-write, and who by it: hostile requests, each of which lacks one thing, change nothing
+# and are told why; in a real browser the buttons ask first, and then scale, drain and set the policy. Without the flag
+# there is nothing to post to.
+# ctest: timeout=120 long=20
+# shellcheck source=tests/support/harness.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
+need curl jq python3
+
+at=127.0.0.1:9482
+expect_fail 2 cm_ start --memory 256M --ui-write
+grep -q 'give both' "$T/expect.out" || fail "--ui-write without --ui: $(cat "$T/expect.out")"
+deployment_start 2 --partitions 8 --ui $at --ui-write
+token=$(cat "$STATE/token")
+key=$(curl -sf "http://$at/ui/key") || fail "no key"
+
+nodes()
+{
+    cm_ status --json | jq '.nodes | length'
+}
+
+# posted STATUS BODY [WORD…]: what comes of it, where WORDs are headers in place of the good ones ("Name: value", or "Name:"
+# for none) and curl's arguments.
+posted()
+{
+    local want=$1 body=$2 word header arguments=()
+    local -A headers=([Origin]="http://$at" [Content-Type]=application/json [Authorization]="Bearer $token" [X-Memefs-Key]="$key")
+    shift 2
+    for word; do
+        case $word in
+        [A-Z]*:*) headers[${word%%:*}]=${word#*:} ;;
+        *) arguments+=("$word") ;;
+        esac
+    done
+    for header in "${!headers[@]}"; do arguments+=(-H "$header:${headers[$header]}"); done
+    status=$(curl -s -o "$T/said" -w '%{http_code}' --max-time 10 --data-binary "$body" "${arguments[@]}" "http://$at/ui/change") || true
+    [ "$status" = "$want" ] || fail "$status instead of $want for $(head -c 100 <<<"$body") $*: $(cat "$T/said")"
+}
+
+say "requests that lack something"
+good='{"do":"scale","nodes":3}'
+for header in Origin:403 Content-Type:415 Authorization:401 X-Memefs-Key:403; do posted "${header#*:}" "$good" "${header%:*}:"; done
+fresh=$(curl -sf "http://$at/ui/key")
+for wrong in 'Origin: http://memefs.example' 'Origin: null' "Origin: http://127.0.0.1:9483" 'Host: memefs.example' \
+    'Sec-Fetch-Site: same-site' 'Sec-Fetch-Site: cross-site' "X-Memefs-Key: ${fresh//[0-9]/0}" 'X-Memefs-Key: x'; do
+    posted 403 "$good" "$wrong"
+done
+for wrong in 'text/plain' 'application/x-www-form-urlencoded' 'application/jsonx'; do posted 415 "$good" "Content-Type: $wrong"; done
+posted 401 "$good" "Authorization: Bearer ${token//[0-9]/0}"
+posted 401 "$good" "Authorization: Basic $token"
+posted 401 "$good" Authorization: "Cookie: memefs_9482=$token"
+for body in '' '{' '[]' '{}' '{"do":"stop"}' '{"do":"scale"}' '{"do":"scale","nodes":0}' '{"do":"scale","nodes":-1}' '{"do":"scale","nodes":1.5}' \
+    '{"do":"scale","nodes":1e99}' '{"do":"scale","nodes":"3"}' '{"do":"drain"}' '{"do":"policy","name":"csi"}' '{"do":["scale"],"nodes":3}' \
+    "$good$good" "{\"do\":\"drain\",\"node\":\"$(printf 'n%.0s' $(seq 3000))\"}"; do
+    posted 400 "$body"
+done
+posted 409 '{"do":"drain","node":"node-9"}'
+head -c 5000 /dev/zero | tr '\0' ' ' >"$T/long"
+posted 413 "@$T/long"
+posted 413 "@$T/long" 'Transfer-Encoding: chunked'
+head -c 10000000 /dev/zero >"$T/endless"
+posted 413 "@$T/endless" 'Transfer-Encoding: chunked'
+for method in PUT DELETE PATCH OPTIONS; do posted 405 "$good" -X $method; done
+for page in / /ui /ui/stream /ui/key /ui/history.json; do
+    got=$(curl -s -o /dev/null -w '%{http_code}' -X POST -H "Origin: http://$at" -H "Authorization: Bearer $token" "http://$at$page")
+    equal 405 "$got" "POST $page"
+done
+equal 404 "$(curl -s -o /dev/null -w '%{http_code}' "http://$at/ui/change")" "GET"
+equal 2 "$(nodes)" "nodes after all of these"
+equal none "$(cm_ policy)" "policy after all of these"
+
+say "as it should be"
+posted 202 '{"do":"policy","name":"cso+csi"}'
+equal cso+csi "$(cm_ policy)" policy
+event_says policy 'cso\+csi instead of none, by the page, at 127.0.0.1' || fail "no event says who"
+posted 202 '{"do":"policy","name":"none"}' 'Transfer-Encoding: chunked'
+equal none "$(cm_ policy)" policy
+
+browse()
+{
+    jq -cn '$ARGS.positional' --args "$@" >&"${browser[1]}"
+    IFS= read -r -t 50 answer <&"${browser[0]}" || fail "the browser is gone"
+    jq -e .is <<<"$answer" >/dev/null || fail "$*: $answer"
+}
+
+# begins WHAT FIELD VALUE: the button, with that in its field, is pressed until cm has begun it: it refuses for a second
+# where a node has just come and not told its figures yet.
+press()
+{
+    browse value "(document.getElementById('$2').value = '$3', document.querySelector('[data-do=$1]').click(), document.getElementById('yes').click(), true)"
+    browse until '!["asking …", "That would change nothing."].includes(document.getElementById("changed").textContent)' 10
+    jq -cn '["value", "document.getElementById(\"changed\").textContent"]' >&"${browser[1]}"
+    IFS= read -r -t 50 answer <&"${browser[0]}"
+    [ "$(jq -r .is <<<"$answer")" = begun ]
+}
+begins()
+{
+    wait_for 20 press "$@" || fail "$*: $answer"
+}
+
+in_browser()
+{
+    say "in a browser"
+    coproc browser { exec python3 "$HARNESS_DIR/browser.py" "$chromium" "$T/profile" "$T" 2>"$T/browser.log"; }
+    # shellcheck disable=SC2154 # by coproc
+    browser_pid=$browser_PID
+    IFS= read -r -t 50 _ <&"${browser[0]}" || { skipped="chromium does not run here: $(tail -3 "$T/browser.log")"; return 0; }
+    browse open "http://$at/ui" '!document.getElementById("change").hidden && document.getElementById("node").length === 2 && change.key'
+    browse value "(document.querySelector('[data-do=scale]').click(), document.getElementById('changed').textContent.includes('token is needed'))"
+    browse value "(document.getElementById('token').value = '$token', document.getElementById('to').value = 3, document.querySelector('[data-do=scale]').click(), document.getElementById('sure').open)"
+    browse value 'document.getElementById("question").textContent === "Scale from 2 to 3 nodes?"'
+    browse value '(document.querySelector("#sure button[value=no]").click(), !document.getElementById("sure").open)'
+    equal 2 "$(nodes)" "nodes when it was cancelled"
+    begins scale to 3
+    browse until 'document.querySelectorAll("#nodes tbody tr").length === 3 && !last.changing' 20
+    begins drain node node-1
+    browse until '[...document.getElementById("node").options].map((o) => o.value).join() === "node-0,node-2" && !last.changing' 20
+    begins policy policy aso
+    browse until 'document.getElementById("facts").textContent.includes("policy aso")' 5
+    equal aso "$(cm_ policy)" "policy"
+    browse value 'document.cookie === "" && sessionStorage.length + localStorage.length === 0'
+    for view in "light 1200" "dark 375"; do
+        read -r scheme width <<<"$view"
+        jq -cn '$ARGS.positional' --args look change "$width" "$scheme" >&"${browser[1]}"
+        IFS= read -r -t 50 answer <&"${browser[0]}"
+        jq -e '.contrast >= 4.5 and .wide <= 0' <<<"$answer" >/dev/null || fail "how it looks: $answer"
+    done
+
+    say "another cm has other keys"
+    browse value '(before = change.key, true)'
+    kill -KILL "$(cut -d' ' -f1 "$STATE/cm.pid")"
+    cm_ start --ui-write >/dev/null || fail "cm start"
+    posted 403 "$good"
+    browse until 'document.getElementById("link").textContent === "live" && change.key && change.key !== before' 20
+    browse value '(document.getElementById("token").value = "wrong", document.getElementById("policy").value = "none", document.querySelector("[data-do=policy]").click(), document.getElementById("yes").click(), true)'
+    browse until 'document.getElementById("changed").textContent.startsWith("Refused: this is not")' 5
+    equal aso "$(cm_ policy)" "policy"
+    end=${browser[1]}
+    exec {end}>&-
+    wait "$browser_pid" || true
+}
+
+skipped=""
+if chromium=$(command -v chromium || command -v google-chrome); then
+    in_browser
+else
+    skipped="chromium is not installed"
+fi
+deployment_stop
+
+say "without the flag"
+cm_ start --memory 256M --partitions 4 --mount "$MNT0" --ui $at >/dev/null || fail "cm start"
+expect_fail 1 cm_ start --ui-write
+token=$(cat "$STATE/token")
+posted 405 "$good"
+equal 404 "$(curl -s -o /dev/null -w '%{http_code}' "http://$at/ui/key")" "a key"
+equal 1 "$(nodes)" nodes
+cm_ stop >/dev/null
+[ -z "$skipped" ] || skip "$skipped: the page itself was not looked at"
