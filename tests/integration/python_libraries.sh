@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# pandas, pyarrow, Zarr, xarray and Dask read and write memefs:// URLs.
+# ctest: release timeout=120 long=15
+# shellcheck source=tests/support/harness.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
+# shellcheck source=tests/support/python.sh
+. "$HARNESS_DIR/python.sh"
+python_needs pytest fsspec pandas pyarrow zarr xarray dask.dataframe
+
+MEMORY=256M
+deployment_start 2
+python_tests test_libraries.py
+fsck_silent
+deployment_stop
