@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cluster/placement.h"
 #include "lib/lib.h"
 #include "lib/rights.h"
 
@@ -262,6 +263,45 @@ static int may_replace(struct memefs *fs, const struct mfs_path_last *to)
     return rc == -ENOENT ? mfs_rights_make(fs->vfs, &fs->ids, &to->dir) : rc;
 }
 
+/* Is the directory `dir` at or below `top`? 1, 0 or -errno. */
+static int is_below(struct memefs *fs, uint64_t dir, uint64_t top)
+{
+    struct mfs_attr attr;
+    int rc = 0;
+
+    while (dir != top && dir != MFS_ROOT_INO && rc == 0) {
+        rc = mfs_vfs_getattr(fs->vfs, dir, &attr);
+        dir = attr.parent;
+    }
+    return rc < 0 ? rc : dir == top;
+}
+
+/* A kernel looks at both names, and for loops, before it asks for the rename: of several reasons to
+ * refuse it what it tells is the first in this order. */
+static int refusal(struct memefs *fs, const struct mfs_path_last *from,
+                   const struct mfs_path_last *to, unsigned flags, int rc)
+{
+    struct mfs_attr source, target;
+    int source_rc = look_up(fs, from, &source), target_rc = look_up(fs, to, &target);
+
+    if (source_rc < 0)
+        return source_rc;
+    if (target_rc == -ENOENT && (flags & RENAME_EXCHANGE))
+        return -ENOENT;
+    if (target_rc == 0 && (flags & RENAME_NOREPLACE))
+        return -EEXIST;
+    if (S_ISDIR(source.mode) && is_below(fs, to->dir.ino, source.ino) == 1)
+        return -EINVAL;
+    if (target_rc == 0 && S_ISDIR(target.mode) && is_below(fs, from->dir.ino, target.ino) == 1)
+        return flags & RENAME_EXCHANGE ? -EINVAL : -ENOTEMPTY;
+    return rc;
+}
+
+static bool is_refusal(int rc)
+{
+    return rc == -EINVAL || rc == -EISDIR || rc == -ENOTDIR || rc == -ENOTEMPTY;
+}
+
 static int rename_once(struct memefs *fs, struct memefs_file *from_at, const char *from_path,
                        struct memefs_file *to_at, const char *to_path, unsigned flags)
 {
@@ -281,9 +321,10 @@ static int rename_once(struct memefs *fs, struct memefs_file *from_at, const cha
         rc = may_replace(fs, &to);
     if (rc == 0)
         rc = may_move(fs, &from, &to, flags);
-    return rc < 0 ? rc
-                  : mfs_vfs_rename(fs->vfs, from.dir.ino, from.name, to.dir.ino, to.name, flags,
-                                   &fs->cred);
+    if (rc == 0)
+        rc =
+            mfs_vfs_rename(fs->vfs, from.dir.ino, from.name, to.dir.ino, to.name, flags, &fs->cred);
+    return is_refusal(rc) ? refusal(fs, &from, &to, flags, rc) : rc;
 }
 
 static int check_rename(const struct memefs *fs, unsigned flags)
