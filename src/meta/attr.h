@@ -20,7 +20,11 @@ struct mfs_attr {
     uint32_t flags;    /* MFS_ATTR_* */
     uint64_t size;     /* bytes; for a symlink the length of its target */
     uint64_t data_end; /* no content is at or beyond this offset: it reads as zeros */
-    int64_t alloc;    /* bytes of blocks (4 KiB) that hold content or were asked for by fallocate */
+    union {
+        int64_t
+            alloc;   /* bytes of blocks (4 KiB) that hold content or were asked for by fallocate */
+        int64_t ttl; /* of a directory: seconds that files in it live; 0: for ever */
+    };
     uint64_t version; /* grows with every change of the content */
     uint64_t cuts;    /* times that its end was set (truncate), modulo 65536; of a directory, times
                        * that its mtime was set by hand */
@@ -34,6 +38,17 @@ struct mfs_attr {
 static inline bool mfs_mode_has_hints(uint32_t mode)
 {
     return S_ISREG(mode) || S_ISDIR(mode);
+}
+
+/* What stat(2) shows as st_rdev and st_blocks. */
+static inline uint32_t mfs_attr_rdev(const struct mfs_attr *attr)
+{
+    return mfs_mode_has_hints(attr->mode) ? 0 : attr->rdev;
+}
+
+static inline int64_t mfs_attr_blocks(const struct mfs_attr *attr)
+{
+    return !S_ISDIR(attr->mode) && attr->alloc > 0 ? (attr->alloc + 511) / 512 : 0;
 }
 
 /* Does a program of that mode run as its owner, or as its group? */

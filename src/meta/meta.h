@@ -181,6 +181,7 @@ struct mfs_xattr {
 struct mfs_new {
     uint32_t mode; /* type and final permissions: umask, ACL and set-group-ID are applied already */
     uint32_t uid, gid, rdev;
+    int64_t ttl;    /* of a directory */
     uint32_t hints; /* MFS_HINT_*; of a regular file with MFS_HINT_TOGETHER … */
     uint32_t home; /* … the partition that gets all of it: wherever its name is, it costs two round
                     * trips more if that is elsewhere */
@@ -230,6 +231,10 @@ int mfs_meta_tmpfile(struct mfs_meta *meta, uint64_t parent, const struct mfs_ne
 int mfs_meta_link(struct mfs_meta *meta, uint64_t ino, uint64_t parent, const char *name,
                   struct mfs_attr *attr);
 int mfs_meta_unlink(struct mfs_meta *meta, uint64_t parent, const char *name);
+/* Only if it is the inode seen->ino; and if that is where its name is, only if it has not changed
+ * since seen->ctime. Else -ENOENT. */
+int mfs_meta_unlink_seen(struct mfs_meta *meta, uint64_t parent, const char *name,
+                         const struct mfs_attr *seen);
 int mfs_meta_rmdir(struct mfs_meta *meta, uint64_t parent, const char *name);
 
 /* flags as renameat2(2): RENAME_NOREPLACE, RENAME_EXCHANGE; others are -EINVAL. */
@@ -434,11 +439,14 @@ ssize_t mfs_meta_getxattr(struct mfs_meta *meta, uint64_t ino, const char *name,
                           size_t cap);
 ssize_t mfs_meta_listxattr(struct mfs_meta *meta, uint64_t ino, char *buf, size_t cap);
 
-/* Hints are shown as extended attributes, but kept in the record (decisions/0038). Sets those of a
- * directory to attr->hints, 0: none, and leaves its new attributes there. `flags` as setxattr(2),
- * XATTR_REPLACE to take them away. -EOPNOTSUPP: it is no directory. */
+/* Hints are shown as extended attributes, but kept in the record (decisions/0038). Sets one of a
+ * directory, as `mask` says: MFS_SET_HINTS (attr->hints) or MFS_SET_TTL (attr->ttl), 0: none, and
+ * leaves its new attributes there. `flags` as setxattr(2), XATTR_REPLACE to take it away.
+ * -EOPNOTSUPP: it is no directory. */
 #define MFS_XATTR_PLACE "user.memefs.place" /* listed where there is MFS_HINT_PLACE */
-int mfs_meta_set_hints(struct mfs_meta *meta, uint64_t ino, int flags, struct mfs_attr *attr);
+#define MFS_XATTR_TTL   "user.memefs.ttl"   /* where the ttl is not 0 */
+int mfs_meta_set_hint(struct mfs_meta *meta, uint64_t ino, uint32_t mask, int flags,
+                      struct mfs_attr *attr);
 
 /* flags: XATTR_CREATE, XATTR_REPLACE. Setting system.posix_acl_access changes the mode with it (an
  * ACL that says no more than the mode is not kept); drop_sgid clears set-group-ID in that step. */

@@ -180,6 +180,19 @@ bool mfs_inode_orphan(struct RedisModuleCtx *ctx, struct mfs_span ino, bool orph
     return changed;
 }
 
+void mfs_inode_ttl(struct RedisModuleCtx *ctx, struct mfs_span ino, bool live)
+{
+    struct RedisModuleKey *key = mfs_key_named(ctx, "#ttl", MFS_REDIS_WRITE);
+    struct RedisModuleString *field = mfs_redis.CreateString(ctx, ino.p, ino.n);
+
+    if (live)
+        mfs_key_drop_field(key, field);
+    else
+        mfs_key_set_field(ctx, key, field, "0", 1);
+    mfs_redis.FreeString(ctx, field);
+    mfs_key_close(key);
+}
+
 void mfs_inode_unref(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_span time,
                      int64_t stripe_size, bool leased, struct mfs_answer *a)
 {

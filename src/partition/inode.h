@@ -64,6 +64,10 @@ void mfs_inode_count_freed(struct RedisModuleCtx *ctx);
 /* #orphans has those of no name that are open. False: it was as it is to be. */
 bool mfs_inode_orphan(struct RedisModuleCtx *ctx, struct mfs_span ino, bool orphan);
 
+/* Files in the directory live as long as its record says: #ttl has those that are to be looked at,
+ * and when that was done last (seconds, as text). `live`: they are to live for ever. */
+void mfs_inode_ttl(struct RedisModuleCtx *ctx, struct mfs_span ino, bool live);
+
 /* Takes away what of MFS_DROP_* it has; not of a directory. The inode is open for writing, and the
  * caller tells the journal of its record. */
 void mfs_inode_drop(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_inode *i,

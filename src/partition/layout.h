@@ -21,7 +21,8 @@ enum {
     MFS_REC_RDEV = 20,  /* u32: of a device, which one; of a directory or regular file MFS_HINT_* */
     MFS_REC_SIZE = 24,  /* i64 */
     MFS_REC_END = 32,   /* i64: no byte at or beyond it is content */
-    MFS_REC_STORED = 40,  /* i64: allocated */
+    MFS_REC_STORED = 40,  /* i64: allocated; of a directory, seconds that files in it live, 0: for
+                           * ever (decisions/0038) */
     MFS_REC_VERSION = 48, /* i64 */
     MFS_REC_ATIME = 56,
     MFS_REC_MTIME = 68,
@@ -48,6 +49,9 @@ static_assert(MFS_REC_ATIME + MFS_TIME_LEN == MFS_REC_MTIME &&
 #define MFS_HINT_NODE_AT  8     /* … of this id, 24 bits */
 #define MFS_HINT_NODES    (1U << (32 - MFS_HINT_NODE_AT))
 
+/* Seconds; more than a record of now has ever been a time. */
+#define MFS_TTL_MAX 0xffffffffLL
+
 /* Flags of a record. */
 #define MFS_ATTR_XATTR            0x01U /* has extended attributes */
 #define MFS_ATTR_ACL              0x02U /* has an access ACL */
@@ -67,6 +71,7 @@ static_assert(MFS_REC_ATIME + MFS_TIME_LEN == MFS_REC_MTIME &&
 #define MFS_SET_MTIME 0x10U
 #define MFS_SET_CTIME 0x20U /* else ctime becomes now */
 #define MFS_SET_HINTS 0x400U
+#define MFS_SET_TTL   0x800U
 
 /* What a change of a file's content or owner takes away, in the same atomic step: capabilities
  * always; set-user-ID, and set-group-ID if its group may execute it, unless the caller may keep

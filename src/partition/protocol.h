@@ -114,6 +114,7 @@ enum mfs_effect { MFS_EFFECTS(MFS_EFFECT_NAME) MFS_NEFFECTS };
     EACH(sessions_keep, 2, 0, CHANGES)                                                             \
     EACH(reopen, 4, 8, CHANGES)                                                                    \
     EACH(chores, 3, 8, CHANGES)                                                                    \
+    EACH(expire, 3, 8, CHANGES)                                                                    \
     EACH(tidy, 3, 8, CHANGES)                                                                      \
     EACH(fsck_record, 4, 8, CHANGES)                                                               \
     EACH(fsck_entry, 5, 8, CHANGES)                                                                \

@@ -55,9 +55,12 @@ mkdir d
 refused "Invalid argument" "local, spread, or node:NAME with one of node-0, node-1, node-2, node-3" place locale d
 refused "Invalid argument" "one of node-0" place node:node-9 d
 refused "Invalid argument" "one of node-0" place "$(head -c 300 /dev/zero | tr '\0' x)" d
-refused "Invalid argument" "there is user.memefs.place" color red d
-for hint in ttl delete-after-reads pin replicas stripe; do
-    refused "Operation not supported" "not followed; there is user.memefs.place" $hint 1 d
+refused "Invalid argument" "there are user.memefs.place and user.memefs.ttl" color red d
+for value in 0 -1 3s 4294967296 1.5; do
+    refused "Invalid argument" "seconds, from 1 to 4294967295" ttl $value d
+done
+for hint in delete-after-reads pin replicas stripe; do
+    refused "Operation not supported" "not followed; there are user.memefs.place and user.memefs.ttl" $hint 1 d
 done
 is_placed "" d
 expect_fail 1 setfattr -x $PLACE d
@@ -109,6 +112,28 @@ place d/f100 node:2
 cp -a d/f100 d/f5000000 d/in/none
 equal "" "$(cd d && cmp f5000000 in/none/f5000000)" "a copy"
 
+say "files whose time is over" # … while the rest goes on
+mkdir -p short keep
+setfattr -n user.memefs.ttl -v 3 short
+mkdir "$MNT1/short/sub"
+equal 3 "$(getfattr --only-values -n user.memefs.ttl "$MNT0/short/sub")" "time of a directory below"
+equal "user.memefs.ttl" "$(getfattr -d short | sed -n 's/=.*//p')" "attributes"
+memefs layout --json short | jq -e '.hints == {ttl: "3"}' >/dev/null || fail "$(memefs layout --json short)"
+head -c 3000000 /dev/urandom >short/one
+echo two >"$MNT1/short/two"
+echo three >short/sub/three
+echo linked >short/linked
+echo moved >short/moved
+ln short/linked keep/linked
+ln -s nowhere short/link
+head -c 3000000 short/one >"$T/one"
+exec 5<"$MNT1/short/one" # stays readable
+mv short/moved keep/moved
+refused "Operation not supported" "a directory's, for the files in it" ttl 5 keep/moved
+expect_fail 1 getfattr -n user.memefs.ttl short/one
+while sleep 1; do echo again >>"$MNT1/short/fresh"; done &
+writer=$!
+
 say "they are files like others"
 echo more >>d/f5000000
 echo more >>"$MNT1/d/f5000000"
@@ -144,6 +169,23 @@ os.write(fd, b"x" * 3000000)
 os.link(f"/proc/self/fd/{fd}", f"{one}/tmp", src_dir_fd=fd)
 END
 equal 2 "$(nodes_of d/both* d/tmp)" "nodes of raced files"
+are_over()
+{
+    [ "$(cd "$MNT1/short" && echo * sub/*)" = "fresh link sub sub/*" ] && [ "$(cd "$MNT0/short" && echo * sub/*)" = "fresh link sub sub/*" ]
+}
+must_happen 30 are_over
+kill $writer
+wait $writer || true
+cmp "$T/one" <&5 || fail "what was open is not readable any more"
+exec 5<&-
+equal "linked moved" "$(cat keep/linked keep/moved | xargs)" "other names"
+equal 1 "$(stat -c %h keep/linked)" "links"
+grep -h "had not changed for 3 s" "$STATE"/node-*/client.log || fail "nothing in the logs"
+setfattr -x user.memefs.ttl short
+touch -d 2001-01-01 short/sub/old # … the time of which is not what counts
+sleep 2
+[ -e "$MNT1/short/sub/old" ] || fail "a new file with an old time is gone"
+rm -r short
 (cd "$MNT0" && find . -type f -print0 | sort -z | xargs -0 sha256sum) >"$T/sums"
 fsck_silent
 
@@ -156,7 +198,7 @@ is_placed node:node-2 "$MNT1/d"
 head -c 5000000 /dev/urandom >d/late # where there is no such node, as without a hint
 [ "$(nodes_of d/late | wc -w)" -gt 1 ] || fail "$(memefs layout d/late)"
 refused "Invalid argument" "one of node-0, node-1, node-3, node-4" place node:2 d
-rm -r d here
+rm -r d here keep
 equal "" "$(ls -A "$MNT1")" "what is left"
 fsck_silent
 grep -q ' 0 stripes: clean$' "$T/fsck.out" || fail "stripes are left: $(cat "$T/fsck.out")"

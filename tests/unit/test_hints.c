@@ -18,6 +18,7 @@
 #include "vfs_test.h"
 
 #define PLACE  MFS_XATTR_PLACE
+#define TTL    MFS_XATTR_TTL
 #define NPARTS 3 /* of the fixture; here partition p is at node p */
 
 static int parse(const char *text, uint32_t *hints)
@@ -53,13 +54,29 @@ static void texts(void **state)
     assert_int_equal(mfs_hint_parse_place("local", 6, &hints), -EINVAL); /* with its NUL */
 }
 
+static void times(void **state)
+{
+    static const char *const wrong[] = {"",   "0",   "-1",         "+1", "1.5",
+                                        "1 ", "0x1", "4294967296", "1s"};
+    int64_t ttl;
+
+    (void)state;
+    assert_int_equal(mfs_hint_parse_ttl("1", 1, &ttl), 0);
+    assert_int_equal(ttl, 1);
+    assert_int_equal(mfs_hint_parse_ttl("4294967295", 10, &ttl), 0);
+    assert_int_equal(ttl, 4294967295);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_equal(mfs_hint_parse_ttl(wrong[i], strlen(wrong[i]), &ttl), -EINVAL);
+}
+
 static void names(void **state)
 {
     (void)state;
     assert_int_equal(mfs_hint_of("user.place"), MFS_HINT_IS_NONE);
     assert_int_equal(mfs_hint_of("user.memefs"), MFS_HINT_IS_NONE);
     assert_int_equal(mfs_hint_of(PLACE), MFS_HINT_IS_PLACE);
-    assert_int_equal(mfs_hint_of("user.memefs.ttl"), MFS_HINT_IS_REFUSED);
+    assert_int_equal(mfs_hint_of(TTL), MFS_HINT_IS_TTL);
+    assert_int_equal(mfs_hint_of("user.memefs.pin"), MFS_HINT_IS_REFUSED);
     assert_int_equal(mfs_hint_of("user.memefs.places"), MFS_HINT_IS_UNKNOWN);
     assert_int_equal(mfs_hint_of("user.memefs."), MFS_HINT_IS_UNKNOWN);
 }
@@ -145,9 +162,75 @@ static void of_directories(void **state)
     assert_int_equal(mfs_vfs_listxattr(a.vfs, dir, false, list, sizeof list), 7);
     has_place(&a, new_dir(dir, "next"), NULL);
 
-    assert_int_equal(mfs_vfs_setxattr(a.vfs, dir, "user.memefs.ttl", "5", 1, 0, &root),
+    assert_int_equal(mfs_vfs_setxattr(a.vfs, dir, "user.memefs.pin", "5", 1, 0, &root),
                      -EOPNOTSUPP);
     assert_int_equal(mfs_vfs_setxattr(a.vfs, dir, "user.memefs.x", "5", 1, 0, &root), -EINVAL);
+}
+
+static uint64_t new_file(struct client *c, uint64_t dir, const char *name)
+{
+    struct mfs_attr attr;
+
+    assert_int_equal(mfs_vfs_mknod(c->vfs, dir, name, S_IFREG | 0600, 0, &root, &attr), 0);
+    return attr.ino;
+}
+
+static int set_ttl(struct client *c, uint64_t dir, const char *value, int flags)
+{
+    return mfs_vfs_setxattr(c->vfs, dir, TTL, value, strlen(value), flags, &root);
+}
+
+/* What goes must be what was looked at, and as it was then. */
+static void only_what_was_seen(void **state)
+{
+    struct mfs_meta *meta = mfs_vfs_meta(a.vfs);
+    uint64_t dir = new_dir(MFS_ROOT_INO, "d");
+    struct mfs_attr seen, other;
+
+    (void)state;
+    new_file(&b, dir, "f");
+    assert_int_equal(mfs_vfs_lookup(a.vfs, dir, "f", &seen), 0);
+    other = seen;
+    other.ino++;
+    assert_int_equal(mfs_meta_unlink_seen(meta, dir, "f", &other), -ENOENT);
+    other = seen;
+    other.mode = 0644;
+    assert_int_equal(mfs_vfs_setattr(b.vfs, seen.ino, MFS_SET_MODE, &other, NULL), 0);
+    assert_int_equal(mfs_meta_unlink_seen(meta, dir, "f", &seen), -ENOENT);
+    assert_int_equal(mfs_vfs_lookup(a.vfs, dir, "f", &seen), 0);
+    assert_int_equal(mfs_meta_unlink_seen(meta, dir, "f", &seen), 0);
+    assert_int_equal(mfs_vfs_lookup(b.vfs, dir, "f", &seen), -ENOENT);
+    assert_int_equal(mfs_meta_unlink_seen(meta, dir, "f", &seen), -ENOENT);
+}
+
+static void files_whose_time_is_over(void **state)
+{
+    uint64_t dir = new_dir(MFS_ROOT_INO, "d"), sub, ino, kept;
+    struct mfs_attr attr;
+    char value[16], list[64];
+
+    (void)state;
+    assert_int_equal(set_ttl(&a, dir, "0", 0), -EINVAL);
+    assert_int_equal(set_ttl(&a, dir, "1", XATTR_REPLACE), -ENODATA);
+    assert_int_equal(set_ttl(&a, dir, "1", XATTR_CREATE), 0);
+    assert_int_equal(set_ttl(&b, dir, "1", XATTR_CREATE), -EEXIST);
+    assert_int_equal(mfs_vfs_getxattr(b.vfs, dir, TTL, value, sizeof value), 1);
+    assert_int_equal(value[0], '1');
+    assert_int_equal(mfs_vfs_listxattr(b.vfs, dir, false, list, sizeof list), sizeof TTL);
+    sub = new_dir(dir, "sub");
+    assert_int_equal(mfs_vfs_getxattr(b.vfs, sub, TTL, NULL, 0), 1);
+    ino = new_file(&a, sub, "f");
+    assert_int_equal(mfs_vfs_getxattr(b.vfs, ino, TTL, NULL, 0), -ENODATA);
+    assert_int_equal(set_ttl(&b, ino, "5", 0), -EOPNOTSUPP);
+    kept = new_file(&a, MFS_ROOT_INO, "kept");
+    assert_true(gone_in_time(&b, ino)); /* by housekeeping of one of the two */
+    assert_int_equal(mfs_vfs_lookup(a.vfs, sub, "f", &attr), -ENOENT);
+    assert_int_equal(mfs_vfs_lookup(a.vfs, dir, "sub", &attr), 0);
+    assert_int_equal(mfs_vfs_getattr(a.vfs, kept, &attr), 0);
+    assert_int_equal(mfs_vfs_removexattr(b.vfs, sub, TTL, NULL), 0);
+    assert_int_equal(mfs_vfs_getxattr(a.vfs, sub, TTL, NULL, 0), -ENODATA);
+    assert_int_equal(mfs_vfs_removexattr(b.vfs, sub, TTL, NULL), -ENODATA);
+    assert_int_equal(mfs_vfs_rmdir(a.vfs, dir, "sub"), 0);
 }
 
 /* All of it is in one partition, and what is there is what was written. */
@@ -294,7 +377,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts),
+        cmocka_unit_test(times),
         cmocka_unit_test(names),
+        cmocka_unit_test_setup_teardown(only_what_was_seen, setup_apart, teardown),
+        cmocka_unit_test_setup_teardown(files_whose_time_is_over, setup_apart, teardown),
         cmocka_unit_test_setup_teardown(of_directories, setup_apart, teardown),
         cmocka_unit_test_setup_teardown(of_files, setup_apart, teardown),
         cmocka_unit_test_setup_teardown(full_nodes, setup_apart, teardown),

@@ -162,6 +162,7 @@ static void look_at_all(struct mfs_meta *meta, uint32_t part, const struct mfs_r
         mfs_move_expire(meta, mfs_reply_bytes(mfs_reply_at(answer, 5)), now);
     if (mfs_reply_int(mfs_reply_at(answer, 6)) > 0)
         meta->leftovers.search_wanted = true;
+    mfs_expire_look(meta, part, mfs_reply_at(answer, 7), now);
 }
 
 /* True: no other client had just looked. */

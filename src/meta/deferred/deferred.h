@@ -25,6 +25,14 @@ void mfs_link_counts_finish(struct mfs_meta *meta, uint32_t part, const char *tx
 /* Is it such a note? */
 bool mfs_link_counts_is_note(struct mfs_bytes note);
 
+/* --- files whose time is over, see expire.c ----------------------------------------------------
+ */
+
+/* Those of the directories that `part` lists in #ttl (ino, last look in seconds, …); `now`, by its
+ * clock. Blocks for as long as that takes, a second or little more. */
+void mfs_expire_look(struct mfs_meta *meta, uint32_t part, const struct mfs_reply *list,
+                     int64_t now);
+
 /* --- source entries of renames across partitions, see settles.c --------------------------------
  */
 

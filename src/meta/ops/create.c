@@ -115,6 +115,8 @@ static int creation_record(struct creation *b, uint32_t flags)
 
     if (mfs_mode_has_hints(new->mode))
         attr.hints = new->hints;
+    if (S_ISDIR(new->mode))
+        attr.ttl = new->ttl;
     b->record_len = S_ISDIR(new->mode) ? MFS_RECORD_DIR : MFS_RECORD_FIXED + target;
     b->record = calloc(1, b->record_len);
     if (!b->record)

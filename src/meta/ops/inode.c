@@ -183,6 +183,8 @@ static int set_attributes(struct mfs_meta *meta, uint64_t ino, uint32_t mask, co
     if (how) {
         mfs_args_int(&c.args, attr->hints);
         mfs_args_str(&c.args, how);
+        if (mask & MFS_SET_TTL)
+            mfs_args_int(&c.args, attr->ttl);
     }
     rc = mfs_call_run(meta, &c, mfs_placement_home(ino));
     answer = mfs_call_text(&c);
@@ -207,12 +209,13 @@ static int set_attributes(struct mfs_meta *meta, uint64_t ino, uint32_t mask, co
 int mfs_meta_setattr(struct mfs_meta *meta, uint64_t ino, uint32_t mask, struct mfs_attr *attr,
                      const struct mfs_owned *owned)
 {
-    return set_attributes(meta, ino, mask & ~MFS_SET_HINTS, NULL, attr, owned);
+    return set_attributes(meta, ino, mask & ~(MFS_SET_HINTS | MFS_SET_TTL), NULL, attr, owned);
 }
 
-int mfs_meta_set_hints(struct mfs_meta *meta, uint64_t ino, int flags, struct mfs_attr *attr)
+int mfs_meta_set_hint(struct mfs_meta *meta, uint64_t ino, uint32_t mask, int flags,
+                      struct mfs_attr *attr)
 {
-    return set_attributes(meta, ino, MFS_SET_HINTS, mfs_xattr_how(flags), attr, NULL);
+    return set_attributes(meta, ino, mask, mfs_xattr_how(flags), attr, NULL);
 }
 
 bool mfs_meta_atime_is_due(const struct mfs_attr *attr)

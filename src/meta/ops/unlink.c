@@ -145,6 +145,7 @@ struct removal {
     struct mfs_time_arg time;
     int64_t begun; /* mono */
     char txn[MFS_TXN_LEN];
+    const struct mfs_attr *seen; /* NULL: whatever it is */
     struct mfs_backoff backoff;
 };
 
@@ -191,8 +192,9 @@ static int finish(struct removal *r, struct mfs_bytes text)
 
 static int attempt(struct removal *r)
 {
-    struct mfs_ino_arg dir = mfs_ino_arg(r->parent), sid = mfs_ino_arg(r->meta->sid);
+    struct mfs_ino_arg dir = mfs_ino_arg(r->parent), sid = mfs_ino_arg(r->meta->sid), ino;
     int64_t asked = mfs_clock_mono();
+    struct mfs_time_arg ctime;
     struct mfs_bytes text;
     struct mfs_call c;
     char prefix[2];
@@ -207,6 +209,12 @@ static int attempt(struct removal *r)
     mfs_args_int(&c.args, r->meta->stripe_size);
     mfs_args_bin(&c.args, sid.b, sizeof sid.b);
     mfs_args_bin(&c.args, r->txn, sizeof r->txn);
+    if (r->seen) {
+        ino = mfs_ino_arg(r->seen->ino);
+        ctime = mfs_time_arg(r->seen->ctime);
+        mfs_args_bin(&c.args, ino.b, sizeof ino.b);
+        mfs_args_bin(&c.args, ctime.b, sizeof ctime.b);
+    }
     rc = mfs_call_run(r->meta, &c, r->part);
     if (rc)
         goto out;
@@ -225,13 +233,15 @@ out:
     return rc;
 }
 
-int mfs_meta_unlink(struct mfs_meta *meta, uint64_t parent, const char *name)
+static int unlink_name(struct mfs_meta *meta, uint64_t parent, const char *name,
+                       const struct mfs_attr *seen)
 {
     struct timespec now = mfs_clock_real();
     struct removal r = {.meta = meta,
                         .parent = parent,
                         .name = name,
                         .time = mfs_time_arg(now),
+                        .seen = seen,
                         .begun = mfs_clock_mono()};
     size_t len = strlen(name);
     int64_t asked;
@@ -260,4 +270,15 @@ int mfs_meta_unlink(struct mfs_meta *meta, uint64_t parent, const char *name)
         mfs_parents_touch(meta, parent, now);
     }
     return rc;
+}
+
+int mfs_meta_unlink(struct mfs_meta *meta, uint64_t parent, const char *name)
+{
+    return unlink_name(meta, parent, name, NULL);
+}
+
+int mfs_meta_unlink_seen(struct mfs_meta *meta, uint64_t parent, const char *name,
+                         const struct mfs_attr *seen)
+{
+    return unlink_name(meta, parent, name, seen);
 }

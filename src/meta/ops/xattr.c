@@ -260,6 +260,8 @@ static void add_hints(struct names *l, const struct mfs_attr *attr)
 {
     if (mfs_mode_has_hints(attr->mode) && (attr->hints & MFS_HINT_PLACE))
         add_name(l, MFS_XATTR_PLACE, strlen(MFS_XATTR_PLACE));
+    if (S_ISDIR(attr->mode) && attr->ttl > 0)
+        add_name(l, MFS_XATTR_TTL, strlen(MFS_XATTR_TTL));
 }
 
 static ssize_t listed(const struct names *l)

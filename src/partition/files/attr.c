@@ -10,21 +10,8 @@
 #include "partition/files/leases.h"
 #include "partition/inode.h"
 
-enum { /* of mfs_setattr */
-       INO = 1,
-       MASK,
-       MODE,
-       UID,
-       GID,
-       ATIME,
-       MTIME,
-       CTIME,
-       SID,
-       OWNER,
-       GROUP,
-       HINTS,
-       HOW
-};
+/* Of mfs_setattr. */
+enum { INO = 1, MASK, MODE, UID, GID, ATIME, MTIME, CTIME, SID, OWNER, GROUP, HINTS, HOW, TTL };
 
 bool mfs_file_is_copy_up(const char *rec)
 {
@@ -81,19 +68,27 @@ static void set(const struct mfs_request *r, struct mfs_inode *i, int64_t mask)
         set_mtime(r, i);
     if (mask & MFS_SET_HINTS)
         mfs_rec_put_u32(i->rec, MFS_REC_RDEV, (uint32_t)mfs_request_int(r, HINTS));
+    if (mask & MFS_SET_TTL) {
+        mfs_rec_put_i64(i->rec, MFS_REC_STORED, mfs_request_int(r, TTL));
+        mfs_inode_ttl(r->ctx, mfs_request_arg(r, INO), mfs_request_int(r, TTL) == 0);
+    }
     memcpy(i->rec + MFS_REC_CTIME, mfs_request_arg(r, CTIME).p, MFS_TIME_LEN);
     mfs_key_changed(i->key);
 }
 
-/* May a directory get these hints, in place of those that it has? 0 or an errno. Those of a file
+/* May a directory get this hint, in place of the one that it has? 0 or an errno. Those of a file
  * are what it was made by. */
-static int hints_refused(const struct mfs_request *r, const struct mfs_inode *i)
+static int hint_refused(const struct mfs_request *r, const struct mfs_inode *i, int64_t mask)
 {
-    bool there = mfs_rec_u32(i->rec, MFS_REC_RDEV) & MFS_HINT_PLACE;
     char how = r->argc > HOW && mfs_request_arg(r, HOW).n ? mfs_request_arg(r, HOW).p[0] : 0;
+    int64_t ttl = mask & MFS_SET_TTL && r->argc > TTL ? mfs_request_int(r, TTL) : 0;
+    bool there = mask & MFS_SET_TTL ? mfs_rec_i64(i->rec, MFS_REC_STORED) > 0
+                                    : mfs_rec_u32(i->rec, MFS_REC_RDEV) & MFS_HINT_PLACE;
 
     if (mfs_inode_type(i) != MFS_TYPE_DIR)
         return EOPNOTSUPP;
+    if (ttl < 0 || ttl > MFS_TTL_MAX || ((mask & MFS_SET_TTL) && r->argc <= TTL))
+        return EINVAL;
     if (how == 'c')
         return there ? EEXIST : 0;
     if (how == 'r')
@@ -113,9 +108,9 @@ static int setattr(const struct mfs_request *r, struct mfs_inode *i)
         return mfs_request_fail(r, EPERM, "another owner");
     if (mfs_inode_differs(i, MFS_REC_GID, r, GROUP))
         return mfs_request_fail(r, ECANCELED, "another group");
-    why = mask & MFS_SET_HINTS ? hints_refused(r, i) : 0;
+    why = mask & (MFS_SET_HINTS | MFS_SET_TTL) ? hint_refused(r, i, mask) : 0;
     if (why)
-        return mfs_request_fail(r, why, "hints are refused");
+        return mfs_request_fail(r, why, "the hint is refused");
     set(r, i, mask);
     mfs_redis.ReplicateVerbatim(r->ctx);
     mfs_answer_add(&a, i->rec, i->n);
@@ -124,10 +119,10 @@ static int setattr(const struct mfs_request *r, struct mfs_inode *i)
     return mfs_answer_send(&a, r->ctx);
 }
 
-/* mfs_setattr ino mask mode uid gid atime mtime ctime sid owner group [hints how]: what the mask
- * (MFS_SET_*, MFS_DROP_*) names; hints of a directory, by `how` as mfs_setxattr. The new record,
- * and behind a regular file's other holders of a lease. EPERM, ECANCELED: owner, or group, is not
- * this one (empty: any). */
+/* mfs_setattr ino mask mode uid gid atime mtime ctime sid owner group [hints how [ttl]]: what the
+ * mask (MFS_SET_*, MFS_DROP_*) names; one hint of a directory, by `how` as mfs_setxattr. The new
+ * record, and behind a regular file's other holders of a lease. EPERM, ECANCELED: owner, or group,
+ * is not this one (empty: any). */
 int mfs_command_setattr(const struct mfs_request *r)
 {
     struct mfs_inode i;

@@ -142,6 +142,9 @@ bool mfs_names_make(const struct mfs_request *r, struct mfs_span here, struct mf
     key = mfs_key_open(r->ctx, 'I', id, MFS_REDIS_WRITE);
     mfs_key_set(r->ctx, key, record.p, record.n);
     mfs_key_close(key);
+    if (mfs_rec_u32(record.p, MFS_REC_MODE) >> 12 == MFS_TYPE_DIR &&
+        mfs_rec_i64(record.p, MFS_REC_STORED) > 0)
+        mfs_inode_ttl(r->ctx, id, false);
     if (r->argc <= xattrs)
         return true;
     key = mfs_key_open(r->ctx, 'A', id, MFS_REDIS_WRITE);
@@ -273,6 +276,24 @@ int mfs_command_unref(const struct mfs_request *r)
     return mfs_answer_send(&a, r->ctx);
 }
 
+enum { OF_INO = 8, OF_CTIME }; /* of mfs_unlink */
+
+/* Is it the file that is to go? If its inode is here, only as it was looked at. */
+static bool is_as_seen(const struct mfs_request *r, struct mfs_span entry, bool home)
+{
+    struct mfs_span ctime = mfs_request_arg(r, OF_CTIME);
+    struct mfs_inode i;
+    bool same = mfs_request_has(r, OF_INO, 8) && ctime.n == MFS_TIME_LEN &&
+                memcmp(entry.p, mfs_request_arg(r, OF_INO).p, 8) == 0;
+
+    if (!same || !home)
+        return same;
+    i = mfs_inode_open(r->ctx, mfs_entry_ino(entry), MFS_REDIS_READ);
+    same = i.rec && memcmp(i.rec + MFS_REC_CTIME, ctime.p, ctime.n) == 0;
+    mfs_inode_close(&i);
+    return same;
+}
+
 static int remove_name(const struct mfs_request *r, struct RedisModuleKey *shard,
                        struct mfs_span entry)
 {
@@ -289,6 +310,8 @@ static int remove_name(const struct mfs_request *r, struct RedisModuleKey *shard
     }
     if (mfs_entry_type(entry) == MFS_TYPE_DIR)
         return mfs_request_fail(r, EISDIR, "a directory");
+    if (r->argc > OF_CTIME && !is_as_seen(r, entry, home))
+        return mfs_request_fail(r, ENOENT, "another file, or changed since");
     mfs_key_drop_field(shard, r->argv[2]);
     mfs_answer_byte(&a, home ? MFS_ANSWER_DONE : MFS_ANSWER_ELSEWHERE);
     mfs_answer_span(&a, mfs_entry_ino(entry));
@@ -302,7 +325,8 @@ static int remove_name(const struct mfs_request *r, struct RedisModuleKey *shard
     return mfs_answer_send(&a, r->ctx);
 }
 
-/* mfs_unlink parent name here time stripe_size sid [txn]. '\0' ino and what mfs_unref says: done;
+/* mfs_unlink parent name here time stripe_size sid [txn [ino ctime]]. ENOENT: not this inode, or
+ * changed since then, as far as that is known here. '\0' ino and what mfs_unref says: done;
  * '\1' ino holders: the entry is gone, which these sessions have leases of, the inode's home is
  * elsewhere, and txn notes that it counts one too many; '\3'. */
 int mfs_command_unlink(const struct mfs_request *r)

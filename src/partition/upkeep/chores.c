@@ -2,12 +2,19 @@
 #include "partition/commands.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "partition/inode.h"
 #include "partition/upkeep/sessions.h"
 
 #define LOOK "64" /* things of each kind in one round */
+
+/* Seconds between two looks at a directory: an eighth of what its files live, but … */
+#define EXPIRE_OFTEN  4
+#define EXPIRE_SELDOM 600
 
 /* Takes the key, which ends after so many ms, unless a session has it. */
 static bool take(struct RedisModuleCtx *ctx, const char *name, struct mfs_span by, int64_t ms)
@@ -106,7 +113,7 @@ static void count_dead(struct RedisModuleCtx *ctx, struct mfs_span sid, void *ar
 /* mfs_chores sid ms: the orphans that this session has open, which no other can close; and unless a
  * session was here less than ms ago: now in seconds, ino, end of data, … of #reap, ino,
  * { session, … }, … of #orphans, txn, since and source, … of #intents, the lock on moves or '', how
- * many sessions here have died. */
+ * many sessions here have died, ino, last look, … of #ttl. */
 int mfs_command_chores(const struct mfs_request *r)
 {
     int64_t ms = mfs_request_int(r, 2);
@@ -116,7 +123,7 @@ int mfs_command_chores(const struct mfs_request *r)
     if (ms <= 0)
         return mfs_request_fail(r, EINVAL, "not a time");
     all = take(r->ctx, "#chores", (struct mfs_span){"1", 1}, ms);
-    mfs_redis.ReplyWithArray(r->ctx, all ? 7 : 1);
+    mfs_redis.ReplyWithArray(r->ctx, all ? 8 : 1);
     reply_orphans(r->ctx, r->argv[1]);
     if (!all)
         return 0;
@@ -127,7 +134,65 @@ int mfs_command_chores(const struct mfs_request *r)
     reply_some(r->ctx, "#intents");
     reply_moving(r->ctx);
     mfs_sessions_each(r->ctx, count_dead, &dead);
-    return mfs_redis.ReplyWithLongLong(r->ctx, dead);
+    mfs_redis.ReplyWithLongLong(r->ctx, dead);
+    reply_some(r->ctx, "#ttl");
+    return MFS_REDIS_OK;
+}
+
+/* How long files of that directory live, in seconds; 0: for ever, or it is gone. */
+static int64_t ttl_of(struct RedisModuleCtx *ctx, struct mfs_span ino)
+{
+    struct mfs_inode i = mfs_inode_open(ctx, ino, MFS_REDIS_READ);
+    int64_t ttl = 0;
+
+    if (i.rec && mfs_inode_type(&i) == MFS_TYPE_DIR)
+        ttl = mfs_rec_i64(i.rec, MFS_REC_STORED);
+    mfs_inode_close(&i);
+    return ttl > 0 ? ttl : 0;
+}
+
+static int64_t seconds_between_looks(int64_t ttl)
+{
+    int64_t each = ttl / 8;
+
+    if (each < EXPIRE_OFTEN)
+        return EXPIRE_OFTEN;
+    return each < EXPIRE_SELDOM ? each : EXPIRE_SELDOM;
+}
+
+/* Is the last look at a directory of #ttl so long ago? Then there is one now. */
+static bool begin_look(const struct mfs_request *r, int64_t ttl, int64_t now)
+{
+    struct RedisModuleKey *key = mfs_key_named(r->ctx, "#ttl", MFS_REDIS_WRITE);
+    struct RedisModuleString *held = mfs_key_field(key, r->argv[1]);
+    int64_t last = held ? strtoll(mfs_string_span(held).p, NULL, 10) : 0;
+    bool due = last > now || last <= now - seconds_between_looks(ttl);
+    char text[24];
+    int n = snprintf(text, sizeof text, "%lld", (long long)now);
+
+    if (held)
+        mfs_redis.FreeString(r->ctx, held);
+    if (due)
+        mfs_key_set_field(r->ctx, key, r->argv[1], text, (size_t)n);
+    mfs_key_close(key);
+    return due;
+}
+
+/* mfs_expire ino now [cut_off]: how many seconds files of the directory live, if this session is to
+ * look at it now, in seconds; 0: another one has, or there is nothing to look at. With `cut_off` it
+ * did, but not to the end: the next look may be at once. */
+int mfs_command_expire(const struct mfs_request *r)
+{
+    int64_t now = mfs_request_int(r, 2), ttl = ttl_of(r->ctx, mfs_request_arg(r, 1));
+
+    if (now <= 0)
+        return mfs_request_fail(r, EINVAL, "not a time");
+    if (ttl == 0 || r->argc > 3)
+        mfs_inode_ttl(r->ctx, mfs_request_arg(r, 1), ttl == 0);
+    else if (!begin_look(r, ttl, now))
+        return mfs_redis.ReplyWithLongLong(r->ctx, 0);
+    mfs_redis.ReplicateVerbatim(r->ctx);
+    return mfs_redis.ReplyWithLongLong(r->ctx, r->argc > 3 ? 0 : ttl);
 }
 
 /* mfs_tidy sid ms: nil when another session searches for what dead clients have left; else this

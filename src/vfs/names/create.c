@@ -89,6 +89,8 @@ int mfs_inherit_init(struct mfs_inherit *in, struct mfs_vfs *vfs, uint64_t paren
     }
     if (mfs_mode_has_hints(mode))
         in->new.hints = dir.hints & ~MFS_HINT_TOGETHER;
+    if (S_ISDIR(mode))
+        in->new.ttl = dir.ttl;
     in->new.mode = mode;
     in->new.uid = cred->uid;
     return 0;

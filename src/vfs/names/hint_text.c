@@ -12,7 +12,7 @@
 #define NAME   "node-" /* of a node, before its id */
 
 /* Not followed, and said so: a hint that is taken and has no effect would be a promise broken. */
-static const char *const refused[] = {"replicas", "ttl", "delete-after-reads", "pin", "stripe"};
+static const char *const refused[] = {"replicas", "delete-after-reads", "pin", "stripe"};
 
 enum mfs_hint mfs_hint_of(const char *name)
 {
@@ -20,6 +20,8 @@ enum mfs_hint mfs_hint_of(const char *name)
         return MFS_HINT_IS_NONE;
     if (strcmp(name, MFS_XATTR_PLACE) == 0)
         return MFS_HINT_IS_PLACE;
+    if (strcmp(name, MFS_XATTR_TTL) == 0)
+        return MFS_HINT_IS_TTL;
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         if (strcmp(name + sizeof PREFIX - 1, refused[i]) == 0)
             return MFS_HINT_IS_REFUSED;
@@ -38,14 +40,33 @@ static int parse_node(const char *text, uint32_t *hints)
     return 0;
 }
 
+static int take_text(const char *value, size_t len, char out[MFS_HINT_TEXT_MAX])
+{
+    if (len >= MFS_HINT_TEXT_MAX || memchr(value, '\0', len) != NULL)
+        return -EINVAL;
+    memcpy(out, value, len);
+    out[len] = '\0';
+    return 0;
+}
+
+int mfs_hint_parse_ttl(const char *value, size_t len, int64_t *ttl)
+{
+    char text[MFS_HINT_TEXT_MAX];
+    uint64_t seconds;
+
+    if (take_text(value, len, text) < 0 || mfs_text_u64(text, &seconds) < 0 || seconds == 0 ||
+        seconds > MFS_TTL_MAX)
+        return -EINVAL;
+    *ttl = (int64_t)seconds;
+    return 0;
+}
+
 int mfs_hint_parse_place(const char *value, size_t len, uint32_t *hints)
 {
     char text[MFS_HINT_TEXT_MAX];
 
-    if (len >= sizeof text || memchr(value, '\0', len) != NULL)
+    if (take_text(value, len, text) < 0)
         return -EINVAL;
-    memcpy(text, value, len);
-    text[len] = '\0';
     if (strcmp(text, "local") == 0)
         *hints = MFS_HINT_LOCAL;
     else if (strcmp(text, "spread") == 0)

@@ -17,6 +17,8 @@
 #include "vfs/names/hint_text.h"
 #include "vfs/vnode/vnode.h"
 
+#define KNOWN MFS_XATTR_PLACE " and " MFS_XATTR_TTL
+
 #define SHOWN_MAX  40 /* bytes of a wrong value in the log */
 #define NODES_TEXT 200
 #define TOLD_MOST  20 /* lines … */
@@ -149,7 +151,25 @@ static int set_place(struct mfs_vfs *vfs, uint64_t ino, const void *value, size_
                    ? -EEXIST
                    : of_file(&attr, hints, value, len);
     attr.hints = hints;
-    return mfs_meta_set_hints(vfs->meta, ino, flags, &attr);
+    return mfs_meta_set_hint(vfs->meta, ino, MFS_SET_HINTS, flags, &attr);
+}
+
+static int set_ttl(struct mfs_vfs *vfs, uint64_t ino, const void *value, size_t len, int flags)
+{
+    struct mfs_attr attr;
+    int64_t ttl;
+    int rc = mfs_hint_parse_ttl(value, len, &ttl);
+
+    if (rc < 0)
+        return refuse(rc, MFS_XATTR_TTL, value, len, "is to be seconds, from 1 to 4294967295");
+    rc = mfs_vfs_getattr(vfs, ino, &attr);
+    if (rc < 0)
+        return rc;
+    if (!S_ISDIR(attr.mode))
+        return refuse(-EOPNOTSUPP, MFS_XATTR_TTL, value, len,
+                      "is a directory's, for the files in it; set it for that");
+    attr.ttl = ttl;
+    return mfs_meta_set_hint(vfs->meta, ino, MFS_SET_TTL, flags, &attr);
 }
 
 int mfs_hints_set(struct mfs_vfs *vfs, uint64_t ino, const char *name, const void *value,
@@ -158,16 +178,26 @@ int mfs_hints_set(struct mfs_vfs *vfs, uint64_t ino, const char *name, const voi
     switch (mfs_hint_of(name)) {
     case MFS_HINT_IS_PLACE:
         return set_place(vfs, ino, value, len, flags);
+    case MFS_HINT_IS_TTL:
+        return set_ttl(vfs, ino, value, len, flags);
     case MFS_HINT_IS_REFUSED:
-        return refuse(-EOPNOTSUPP, name, value, len,
-                      "this hint is not followed; there is " MFS_XATTR_PLACE);
+        return refuse(-EOPNOTSUPP, name, value, len, "this hint is not followed; there are " KNOWN);
     default:
-        return refuse(-EINVAL, name, value, len,
-                      "there is no such hint; there is " MFS_XATTR_PLACE);
+        return refuse(-EINVAL, name, value, len, "there is no such hint; there are " KNOWN);
     }
 }
 
-ssize_t mfs_hints_get(struct mfs_vfs *vfs, uint64_t ino, void *buf, size_t cap)
+/* The hint's value; "": the inode has none. */
+static void text_of(const struct mfs_attr *attr, enum mfs_hint hint, char out[MFS_HINT_TEXT_MAX])
+{
+    out[0] = '\0';
+    if (hint == MFS_HINT_IS_PLACE && mfs_mode_has_hints(attr->mode))
+        mfs_hint_place_text(attr->hints, out);
+    else if (hint == MFS_HINT_IS_TTL && S_ISDIR(attr->mode) && attr->ttl > 0)
+        snprintf(out, MFS_HINT_TEXT_MAX, "%lld", (long long)attr->ttl);
+}
+
+ssize_t mfs_hints_get(struct mfs_vfs *vfs, uint64_t ino, enum mfs_hint hint, void *buf, size_t cap)
 {
     char text[MFS_HINT_TEXT_MAX];
     struct mfs_attr attr;
@@ -176,10 +206,10 @@ ssize_t mfs_hints_get(struct mfs_vfs *vfs, uint64_t ino, void *buf, size_t cap)
 
     if (rc < 0)
         return rc;
-    if (!mfs_mode_has_hints(attr.mode) || !(attr.hints & MFS_HINT_PLACE))
-        return -ENODATA;
-    mfs_hint_place_text(attr.hints, text);
+    text_of(&attr, hint, text);
     n = strlen(text);
+    if (n == 0)
+        return -ENODATA;
     if (cap == 0)
         return (ssize_t)n;
     if (n > cap)
@@ -188,20 +218,26 @@ ssize_t mfs_hints_get(struct mfs_vfs *vfs, uint64_t ino, void *buf, size_t cap)
     return (ssize_t)n;
 }
 
-int mfs_hints_remove(struct mfs_vfs *vfs, uint64_t ino)
+int mfs_hints_remove(struct mfs_vfs *vfs, uint64_t ino, enum mfs_hint hint)
 {
+    char text[MFS_HINT_TEXT_MAX];
     struct mfs_attr attr;
     int rc = mfs_vfs_getattr(vfs, ino, &attr);
 
     if (rc < 0)
         return rc;
-    if (!mfs_mode_has_hints(attr.mode) || !(attr.hints & MFS_HINT_PLACE))
+    text_of(&attr, hint, text);
+    if (text[0] == '\0')
         return -ENODATA;
     if (!S_ISDIR(attr.mode))
         return refuse(-EOPNOTSUPP, MFS_XATTR_PLACE, "", 0,
                       "a file stays where it was made; the attribute says how that was");
-    attr.hints = 0;
-    return mfs_meta_set_hints(vfs->meta, ino, XATTR_REPLACE, &attr);
+    if (hint == MFS_HINT_IS_TTL)
+        attr.ttl = 0;
+    else
+        attr.hints = 0;
+    return mfs_meta_set_hint(vfs->meta, ino, hint == MFS_HINT_IS_TTL ? MFS_SET_TTL : MFS_SET_HINTS,
+                             XATTR_REPLACE, &attr);
 }
 
 void mfs_hints_place(struct mfs_vfs *vfs, uint64_t parent, const char *name, struct mfs_new *new)

@@ -46,14 +46,20 @@ static bool surely_no_caps(struct mfs_vfs *vfs, uint64_t ino)
     return sure;
 }
 
+/* Hints are no attributes that are kept as such. */
+static bool is_shown(enum mfs_hint hint)
+{
+    return hint == MFS_HINT_IS_PLACE || hint == MFS_HINT_IS_TTL;
+}
+
 ssize_t mfs_vfs_getxattr(struct mfs_vfs *vfs, uint64_t ino, const char *name, void *buf, size_t cap)
 {
     int rc = check_xattr_name(name);
 
     if (rc < 0)
         return rc;
-    if (mfs_hint_of(name) == MFS_HINT_IS_PLACE)
-        return mfs_hints_get(vfs, ino, buf, cap);
+    if (is_shown(mfs_hint_of(name)))
+        return mfs_hints_get(vfs, ino, mfs_hint_of(name), buf, cap);
     if (cap == 0 && strcmp(name, SECURITY_CAPS) == 0 && surely_no_caps(vfs, ino))
         return -ENODATA;
     return mfs_meta_getxattr(vfs->meta, ino, name, buf, cap);
@@ -137,8 +143,8 @@ int mfs_vfs_removexattr(struct mfs_vfs *vfs, uint64_t ino, const char *name,
 {
     int rc = check_xattr_name(name);
 
-    if (mfs_hint_of(name) == MFS_HINT_IS_PLACE)
-        return mfs_hints_remove(vfs, ino);
+    if (is_shown(mfs_hint_of(name)))
+        return mfs_hints_remove(vfs, ino, mfs_hint_of(name));
     if (rc == 0)
         rc = mfs_meta_removexattr(vfs->meta, ino, name, owned);
     if (rc == 0)

@@ -1,0 +1,155 @@
+/* Files of directories with the hint ttl, which have not changed for as long, lose their names
+ * there: as by unlink(2), so whoever has one open goes on with it. A partition has such directories
+ * in #ttl, and lets one client at a time look at each, once in an eighth of the time.
+ *
+ * What counts is the change of the inode (ctime), by the clock of the client that made it, against
+ * that of the directory's partition: nobody can set it, so that a file which was copied with the
+ * times of an old one is new. What a file is and when it changed is read first, and the name goes
+ * only if that still holds; of an inode that is elsewhere than its name only the first is checked
+ * again. */
+#include "meta/deferred/deferred.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/bytes.h"
+#include "base/log.h"
+#include "meta/ops/ops.h"
+
+#define AT_ONCE   128U    /* inodes that are asked for in one round trip */
+#define LOOK_MOST MFS_SEC /* at the directories of a partition; the next look goes on */
+
+/* Inodes of one directory's files, and what they say. */
+struct records {
+    size_t n;
+    size_t at[AT_ONCE]; /* in the listing */
+    char key[AT_ONCE][MFS_KEY_INO_LEN];
+    struct mfs_arg argv[AT_ONCE][2];
+    struct mfs_cmd cmds[AT_ONCE];
+};
+
+struct look {
+    struct mfs_meta *meta;
+    uint64_t dir;
+    int64_t before; /* in seconds: what changed then has had its time */
+    const struct mfs_listing *listing;
+    size_t removed;
+    int64_t until; /* mono */
+    bool whole;    /* it came to the end */
+};
+
+static void add(struct records *r, const struct mfs_listing *l, size_t at)
+{
+    uint64_t ino = mfs_listing_at(l, at).ino;
+    size_t i = r->n++;
+
+    mfs_key_ino(r->key[i], 'I', ino);
+    r->at[i] = at;
+    r->argv[i][0] = (struct mfs_arg){"GET", 3};
+    r->argv[i][1] = (struct mfs_arg){r->key[i], MFS_KEY_INO_LEN};
+    r->cmds[i] = (struct mfs_cmd){
+        .part = mfs_placement_home(ino), .argv = r->argv[i], .argc = 2, .idempotent = true};
+}
+
+/* Has it been as it is for so long? */
+static bool is_over(const struct look *look, uint64_t ino, struct mfs_bytes record,
+                    struct mfs_attr *attr)
+{
+    const char *tail;
+    size_t n;
+
+    return record.p && mfs_meta_record_decode(record.p, record.n, ino, attr, &tail, &n) == 0 &&
+           S_ISREG(attr->mode) && attr->nlink > 0 && attr->ctime.tv_sec < look->before;
+}
+
+static void remove_some(struct look *look, struct records *r)
+{
+    mfs_store_exec(look->meta->store, r->cmds, r->n);
+    for (size_t i = 0; i < r->n; i++) {
+        struct mfs_dirent e = mfs_listing_at(look->listing, r->at[i]);
+        struct mfs_attr attr;
+
+        if (r->cmds[i].rc == 0 && is_over(look, e.ino, mfs_reply_bytes(r->cmds[i].reply), &attr) &&
+            mfs_meta_unlink_seen(look->meta, look->dir, e.name, &attr) == 0)
+            look->removed++;
+    }
+    mfs_cmds_fini(r->cmds, r->n);
+    r->n = 0;
+}
+
+static void look_through(struct look *look)
+{
+    struct records *r = malloc(sizeof *r);
+    size_t n = mfs_listing_count(look->listing), i = 0;
+
+    if (!r)
+        return;
+    r->n = 0;
+    for (; i < n && mfs_clock_mono() < look->until; i++) {
+        if (mfs_listing_at(look->listing, i).type == S_IFREG)
+            add(r, look->listing, i);
+        if (r->n == AT_ONCE)
+            remove_some(look, r);
+    }
+    if (r->n)
+        remove_some(look, r);
+    look->whole = i == n;
+    free(r);
+}
+
+/* How long files in it live, if this client is to look now; else 0. `cut_off`: it did not come to
+ * the end, so the next look is to be soon. */
+static int64_t ask(struct mfs_meta *meta, uint64_t dir, int64_t now, bool cut_off)
+{
+    struct mfs_ino_arg key = mfs_ino_arg(dir);
+    struct mfs_call c;
+    int64_t ttl = 0;
+
+    mfs_call_command(&c, "mfs_expire");
+    mfs_args_bin(&c.args, key.b, sizeof key.b);
+    mfs_args_int(&c.args, now);
+    if (cut_off)
+        mfs_args_str(&c.args, "1");
+    if (!mfs_call_run(meta, &c, mfs_placement_home(dir)))
+        ttl = mfs_reply_int(c.cmd.reply);
+    mfs_call_fini(&c);
+    return ttl > 0 ? ttl : 0;
+}
+
+static void look_at(struct mfs_meta *meta, uint64_t dir, int64_t ttl, int64_t now, int64_t until)
+{
+    struct look look = {.meta = meta, .dir = dir, .before = now - ttl, .until = until};
+    struct mfs_listing *listing;
+
+    if (mfs_meta_list(meta, dir, &listing))
+        return;
+    look.listing = listing;
+    look_through(&look);
+    mfs_listing_free(listing);
+    if (look.removed > 0)
+        mfs_info("meta",
+                 "directory %" PRIx64 ": %zu files had not changed for %" PRId64 " s and are gone",
+                 dir, look.removed, ttl);
+    if (!look.whole)
+        ask(meta, dir, now, true);
+}
+
+void mfs_expire_look(struct mfs_meta *meta, uint32_t part, const struct mfs_reply *list,
+                     int64_t now)
+{
+    int64_t until = mfs_clock_mono() + LOOK_MOST;
+
+    for (size_t i = 0; i + 1 < mfs_reply_count(list) && mfs_clock_mono() < until; i += 2) {
+        struct mfs_bytes ino = mfs_reply_bytes(mfs_reply_at(list, i));
+        uint64_t dir = ino.n == 8 ? mfs_get_be64(ino.p) : 0;
+        int64_t ttl = 0;
+
+        if (dir && mfs_placement_home(dir) == part)
+            ttl = ask(meta, dir, now, false);
+        if (ttl)
+            look_at(meta, dir, ttl, now, until);
+    }
+}
