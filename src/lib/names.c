@@ -87,7 +87,8 @@ int memefs_mkdirat(struct memefs *fs, struct memefs_file *at, const char *path, 
 int memefs_mknodat(struct memefs *fs, struct memefs_file *at, const char *path, mode_t mode,
                    dev_t dev)
 {
-    const struct maker m = {.mode = (mode & S_IFMT) ? mode : S_IFREG | mode, .rdev = dev};
+    mode_t type = (mode & S_IFMT) ? mode & S_IFMT : S_IFREG;
+    const struct maker m = {.mode = type | (mode & 07777), .rdev = dev};
     int rc = mfs_lib_enter(fs);
 
     if (rc == 0 && S_ISDIR(mode))
