@@ -120,6 +120,27 @@ struct memefs_lock { int type; int64_t start, len, pid; ...; };
 int memefs_lock(struct memefs_file *file, const struct memefs_lock *lock, int wait_ms);
 """
 
+OBJECTS = """
+#define MEMEFS_PUT_EXCL ...
+#define MEMEFS_PUT_PARENTS ...
+#define MEMEFS_PUT_SMALL ...
+int memefs_put(struct memefs *fs, const char *path, const void *buf, size_t len, unsigned flags);
+ssize_t memefs_get(struct memefs *fs, const char *path, void *buf, size_t size);
+struct memefs_item { const char *path; void *buf; size_t len; int64_t result; ...; };
+int memefs_mget(struct memefs *fs, struct memefs_item *items, size_t n);
+int memefs_mput(struct memefs *fs, struct memefs_item *items, size_t n, unsigned flags);
+
+struct memefs_node { uint32_t id, partitions; char host[64]; uint32_t is_here; ...; };
+ssize_t memefs_nodes(struct memefs *fs, struct memefs_node *nodes, size_t size, size_t n);
+struct memefs_piece { uint64_t offset, length; uint32_t partition, node; ...; };
+ssize_t memefs_layout(struct memefs *fs, const char *path, uint64_t off, uint64_t len, struct memefs_piece *pieces,
+                      size_t size, size_t n);
+struct memefs_lost_file { const char *path; uint64_t ino, stripes, bytes; ...; };
+typedef int memefs_lost_fn(void *arg, const struct memefs_lost_file *file);
+int memefs_lost(struct memefs *fs, memefs_lost_fn *fn, void *arg);
+extern "Python" int memefs_python_lost(void *arg, const struct memefs_lost_file *file);
+"""
+
 LOADER_LOOKS_IN = ("/lib", "/usr/lib", "/usr/local/lib")
 
 
@@ -152,6 +173,7 @@ def where() -> dict[str, list[str]]:
 
 ffi = FFI()
 ffi.cdef(DECLARATIONS)
+ffi.cdef(OBJECTS)
 ffi.set_source(
     "memefs._native",
     "#include <memefs/memefs.h>\n",

@@ -247,6 +247,18 @@ def test_many_threads(client, root):
     assert failures == []
 
 
+def test_where_things_are(client, root):
+    client.put(f"{root}/f", bytes(5_000_000))
+    nodes, pieces = client.nodes(), client.layout(f"{root}/f")
+    assert len(nodes) == 2 and sum(node.is_here for node in nodes) == 1
+    assert sum(node.partitions for node in nodes) >= 2 and {node.host for node in nodes} == {"127.0.0.1", "127.0.0.2"}
+    assert sum(piece.length for piece in pieces) == 5_000_000
+    assert [piece.offset for piece in pieces] == sorted(piece.offset for piece in pieces)
+    assert {piece.node for piece in pieces} <= {node.id for node in nodes}
+    assert client.layout(f"{root}/f", 4_999_999)[0].offset <= 4_999_999
+    assert client.lost() == []
+
+
 def test_copies_of_a_client(client, root):
     client.put(f"{root}/f", b"x")
     with pickle.loads(pickle.dumps(client)) as copy:

@@ -10,7 +10,7 @@
 
 ``Client`` is a connection to a running deployment; ``Deployment`` starts, changes and stops one. With fsspec,
 ``memefs://NAME/path`` works wherever it is understood: pandas, Dask, Zarr, xarray, pyarrow; and by universal_pathlib
-``UPath("memefs://NAME/path")``.
+``UPath("memefs://NAME/path")``. ``memefs.locality`` tells Dask and Parsl which workers are near a file.
 
 Errors are OSError, of the subclass for their errno (FileNotFoundError, …), with the file's name.
 """
@@ -20,12 +20,16 @@ from .deployment import CommandError, Deployment
 from .file import RawFile
 from .handle import library_version
 from .names import DirEntry
+from .places import LostFile, Node, Piece
 
 __all__ = [
     "Client",
     "CommandError",
     "Deployment",
     "DirEntry",
+    "LostFile",
+    "Node",
+    "Piece",
     "RawFile",
     "library_version",
 ]

@@ -9,7 +9,9 @@ from typing import IO, Any, BinaryIO, Literal, Optional, overload
 
 from ._native import ffi, lib
 from .handle import PathType, check
+from .names import Names
 from .objects import Objects
+from .places import Places
 
 __all__ = ["Client"]
 
@@ -18,7 +20,7 @@ BUFFER_SIZE = 128 << 10
 COPY_SIZE = 64 << 20
 
 
-class Client(Objects):
+class Client(Objects, Names, Places):
     """One connection to a deployment: reads and writes its files without a mount.
 
     ::

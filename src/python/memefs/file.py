@@ -6,13 +6,14 @@ import errno
 import fcntl
 import io
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Optional
 
 from ._native import ffi, lib
-from .handle import Handle, PathType, check
+from .handle import Handle, PathType, check, encode
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
@@ -243,3 +244,31 @@ class RawFile(io.RawIOBase):
                 return int(lib.memefs_lock(file, lock, wait_ms))
 
         return attempt
+
+
+_scratch = threading.local()
+
+
+def scratch() -> Any:
+    """This thread's buffer for small objects."""
+    room = getattr(_scratch, "room", None)
+    if room is None:
+        room = _scratch.room = ffi.new("char[]", lib.MEMEFS_PUT_SMALL)
+    return room
+
+
+def get_object(fs: Any, path: PathType) -> bytes:
+    """The content of a file. Of a small one it costs one round trip and a copy; a large one is received in place."""
+    name = encode(path)
+    room = scratch()
+    size = check(lib.memefs_get(fs, name, room, len(room)), path)
+    if size <= len(room):
+        return bytes(ffi.buffer(room, size))
+    while True:
+        whole = io.BytesIO(bytes(size))
+        with whole.getbuffer() as view, ffi.from_buffer(view, require_writable=True) as large:
+            now = check(lib.memefs_get(fs, name, large, size), path)
+        if now <= size:
+            whole.truncate(now)
+            return whole.getvalue()
+        size = now  # it has grown meanwhile

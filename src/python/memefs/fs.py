@@ -24,6 +24,11 @@ __all__ = ["MemEFSFileSystem"]
 COPY_SIZE = 8 << 20
 
 
+def _buffer(size: int) -> memoryview:
+    """To copy a file of so many bytes through."""
+    return memoryview(bytearray(min(size, COPY_SIZE) or 1))
+
+
 class ReadFile(io.BufferedReader):
     """A file that is read: an io.BufferedReader that knows what fsspec's users ask of it."""
 
@@ -398,8 +403,8 @@ class MemEFSFileSystem(AbstractFileSystem):  # type: ignore[misc]
         self.client.mput(items, parents=self.auto_mkdir)
 
     def _pieces(self, path: str) -> Iterator[memoryview]:
-        buffer = memoryview(bytearray(COPY_SIZE))
         with self.client.open_raw(path, "r") as raw:
+            buffer = _buffer(raw.stat().st_size)
             while count := raw.readinto(buffer):
                 yield buffer[:count]
 
@@ -456,7 +461,7 @@ class MemEFSFileSystem(AbstractFileSystem):  # type: ignore[misc]
             callback.set_size(os.fstat(file.fileno()).st_size)
 
             def pieces() -> Iterator[memoryview]:
-                buffer = memoryview(bytearray(COPY_SIZE))
+                buffer = _buffer(os.fstat(file.fileno()).st_size)
                 while count := file.readinto(buffer):
                     yield buffer[:count]
 

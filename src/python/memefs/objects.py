@@ -3,55 +3,43 @@
 from __future__ import annotations
 
 import os
-import posixpath
-import uuid
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Optional, Union, overload
 
-from .handle import PathType
-from .names import Names
+from ._native import ffi, lib
+from .connection import Connection
+from .file import get_object
+from .handle import PathType, check, encode
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
 
 __all__ = ["Objects"]
 
-_RENAME_NOREPLACE = 1
 
-
-class Objects(Names):
+class Objects(Connection):
     def get(self, path: PathType) -> bytes:
-        """The content of a file, received into the result, uncopied."""
-        with self.open_raw(path) as file:
-            return file.readall()
+        """The content of a file. One round trip if it is small; a large one is received into the result, uncopied."""
+        with self._fs as fs:
+            return get_object(fs, path)
 
     def get_into(self, path: PathType, buffer: WriteableBuffer) -> int:
         """Fills a buffer (bytearray, memoryview, numpy array, …) from the begin of a file, without a copy.
 
         The file's size, which may be more than the buffer has.
         """
-        with self.open_raw(path) as file:
-            file.readinto(buffer)
-            return file.stat().st_size
+        with self._fs as fs, ffi.from_buffer(buffer, require_writable=True) as room:
+            return check(lib.memefs_get(fs, encode(path), room, len(room)), path)
 
     def put(self, path: PathType, data: ReadableBuffer, *, exclusive: bool = False, parents: bool = False) -> None:
         """Makes a file of these bytes, in place of what was there; a reader sees the old or the new one, whole.
 
-        exclusive: FileExistsError if the name is there. parents: makes directories that are not there.
+        One round trip when they are few (64 KiB). exclusive: FileExistsError if the name is there. parents: makes
+        directories that are not there.
         """
-        folder = posixpath.dirname(os.fsdecode(path))
-        if parents:
-            self.makedirs(folder or "/", exist_ok=True)
-        temporary = posixpath.join(folder, f".{uuid.uuid4().hex}.part")
-        try:
-            with self.open_raw(temporary, "x") as file:
-                file.write(data)
-            self.rename(temporary, path, flags=_RENAME_NOREPLACE if exclusive else 0)
-        except OSError as error:
-            with suppress(OSError):
-                self.remove(temporary)
-            raise OSError(error.errno, os.strerror(error.errno or 0), path) from None
+        flags = _put_flags(exclusive, parents)
+        with self._fs as fs, ffi.from_buffer(data) as bytes_:
+            check(lib.memefs_put(fs, encode(path), bytes_, len(bytes_), flags), path)
 
     @overload
     def mget(self, paths: Iterable[PathType], *, errors: Literal["raise"] = "raise") -> list[bytes]: ...
@@ -60,18 +48,25 @@ class Objects(Names):
     def mget(self, paths: Iterable[PathType], *, errors: Literal["return"]) -> list[Union[bytes, OSError]]: ...
 
     def mget(self, paths: Iterable[PathType], *, errors: str = "raise") -> Any:
-        """The contents of many files, in this order; each one by itself.
+        """The contents of many files, in this order; small ones travel together, a pipeline for each partition.
 
         errors: ``raise`` the first one, or ``return`` them in the places of contents.
         """
         paths = list(paths)
         _check_errors(errors)
+        items, _names = _items(paths)
         results: list[Union[bytes, OSError]] = []
-        for path in paths:
-            try:
-                results.append(self.get(path))
-            except OSError as error:
-                results.append(error)
+        try:
+            with self._fs as fs:
+                check(lib.memefs_mget(fs, items, len(paths)))
+            for path, item in zip(paths, items):
+                if item.result < 0:
+                    results.append(OSError(-item.result, os.strerror(-item.result), path))
+                else:
+                    results.append(bytes(ffi.buffer(item.buf, item.result)) if item.result else b"")
+        finally:
+            for item in items:
+                lib.memefs_free(item.buf)
         if errors == "raise":
             _raise_first(results)
         return results
@@ -90,16 +85,37 @@ class Objects(Names):
         """
         _check_errors(errors)
         pairs = list(items.items() if isinstance(items, Mapping) else items)
-        results: list[Optional[OSError]] = []
-        for path, data in pairs:
-            try:
-                self.put(path, data, exclusive=exclusive, parents=parents)
-                results.append(None)
-            except OSError as error:
-                results.append(error)
+        paths = [path for path, _ in pairs]
+        array, _names = _items(paths)
+        buffers = [ffi.from_buffer(data) for _, data in pairs]
+        for item, data in zip(array, buffers):
+            item.buf = data
+            item.len = len(data)
+        with self._fs as fs:
+            check(lib.memefs_mput(fs, array, len(pairs), _put_flags(exclusive, parents)))
+        results = [
+            None if item.result >= 0 else OSError(-item.result, os.strerror(-item.result), path)
+            for path, item in zip(paths, array)
+        ]
         if errors == "raise":
             _raise_first(results)
         return results
+
+
+def _put_flags(exclusive: bool, parents: bool) -> int:
+    return (lib.MEMEFS_PUT_EXCL if exclusive else 0) | (lib.MEMEFS_PUT_PARENTS if parents else 0)
+
+
+def _items(paths: Sequence[PathType]) -> tuple[Any, Any]:
+    """An array of struct memefs_item with these paths, and what has to live as long as it."""
+    names = [encode(path) for path in paths]
+    text = ffi.from_buffer(b"\0".join(names) + b"\0")
+    items = ffi.new("struct memefs_item[]", len(paths))
+    offset = 0
+    for item, name in zip(items, names):
+        item.path = text + offset
+        offset += len(name) + 1
+    return items, text
 
 
 def _check_errors(errors: str) -> None:
