@@ -81,7 +81,7 @@ struct memefs_options {
     const struct memefs_ids *ids; /* NULL: the process' effective ones, as they are now */
     uint32_t umask;               /* MEMEFS_UMASK_OF_PROCESS: as it is now */
     uint32_t flags;               /* MEMEFS_NO_ATIME … */
-    uint32_t threads;             /* that send, and as many that fetch; 0: 4 */
+    uint32_t threads;             /* that send, and as many that fetch, ≤ 256; 0: 4 */
     uint32_t connect_ms;          /* most that connect waits for the deployment; 0: 10,000 */
     uint32_t io_ms;               /* most that a partition may take to answer; 0: 30,000 */
     uint32_t full_ms;      /* a writer waits so long for memory while nodes may come; 0: not */

@@ -18,12 +18,13 @@
 #include "lib/dirs.h"
 #include "lib/lib.h"
 
-#define CONNECT_MS  10000U
-#define WINDOW      ((uint64_t)64 << 20)
-#define CONTENTS    ((uint64_t)32 << 20)
-#define TIDY_MEMORY ((uint64_t)32 << 20) /* for a search for what other clients left */
-#define FLAGS       MEMEFS_NO_ATIME
-#define GROUPS_MOST 65536U /* as Linux has it */
+#define CONNECT_MS   10000U
+#define WINDOW       ((uint64_t)64 << 20)
+#define CONTENTS     ((uint64_t)32 << 20)
+#define TIDY_MEMORY  ((uint64_t)32 << 20) /* for a search for what other clients left */
+#define FLAGS        MEMEFS_NO_ATIME
+#define THREADS_MOST 256U
+#define GROUPS_MOST  65536U /* as Linux has it */
 #define OPTIONS_BASE                                                                               \
     offsetof(struct memefs_options, flags) /* the first version had at least this */
 
@@ -44,6 +45,9 @@ static int take_options(const struct memefs_options *given, struct memefs_option
         return mfs_err_set(err, -EINVAL, "options: unknown flags %#x", o->flags & ~FLAGS);
     if (o->umask != MEMEFS_UMASK_OF_PROCESS && o->umask & ~0777U)
         return mfs_err_set(err, -EINVAL, "options: umask %o: 0 to 0777", o->umask);
+    if (o->threads > THREADS_MOST)
+        return mfs_err_set(err, -EINVAL, "options: %u threads: at most %u", o->threads,
+                           THREADS_MOST);
     return 0;
 }
 
@@ -123,10 +127,18 @@ static int set_rights(struct memefs *fs, const struct memefs_options *o, struct 
                                  .gid = fs->ids.gid,
                                  .umask = o->umask == MEMEFS_UMASK_OF_PROCESS ? umask_of_process()
                                                                               : (mode_t)o->umask,
-                                 .in_group = true,
+                                 .in_group = fs->ids.uid == 0, /* else by call: mfs_lib_cred */
                                  .drop = fs->ids.uid == 0 ? MFS_DROP_CAPS : MFS_DROP_ALL,
                                  .owned = {.user = fs->ids.uid != 0, .uid = fs->ids.uid}};
     return 0;
+}
+
+struct mfs_cred mfs_lib_cred(const struct memefs *fs, const struct mfs_attr *attr)
+{
+    struct mfs_cred cred = fs->cred;
+
+    cred.in_group = cred.uid == 0 || mfs_ids_in_group(&fs->ids, attr->gid);
+    return cred;
 }
 
 static int start(struct memefs *fs, const struct memefs_options *o, struct mfs_err *err)

@@ -63,6 +63,12 @@ int mfs_lib_instance_get(unsigned *instance); /* the lowest number that no other
 void mfs_lib_instance_put(unsigned instance);
 void mfs_lib_quiet(void); /* no log unless memefs_log has asked for one */
 
+/* --- rights ---------------------------------------------------------------------------------- */
+
+/* Credentials for a call that makes something in the directory, or changes the mode of the inode:
+ * only members of its group may have set-group-ID bits there. */
+struct mfs_cred mfs_lib_cred(const struct memefs *fs, const struct mfs_attr *attr);
+
 /* --- paths ----------------------------------------------------------------------------------- */
 
 /* Where a relative path begins: 0, -ENOTDIR, -EINVAL (of another connection). NULL: the root. */

@@ -27,13 +27,14 @@ struct maker {
 
 static int make_at(struct memefs *fs, const struct mfs_path_last *last, const struct maker *m)
 {
+    const struct mfs_cred cred = mfs_lib_cred(fs, &last->dir);
     struct mfs_attr attr;
 
     if (m->link != NULL)
         return mfs_vfs_link(fs->vfs, m->link->ino, last->dir.ino, last->name, &attr);
     if (m->target != NULL)
-        return mfs_vfs_symlink(fs->vfs, m->target, last->dir.ino, last->name, &fs->cred, &attr);
-    return mfs_vfs_mknod(fs->vfs, last->dir.ino, last->name, m->mode, m->rdev, &fs->cred, &attr);
+        return mfs_vfs_symlink(fs->vfs, m->target, last->dir.ino, last->name, &cred, &attr);
+    return mfs_vfs_mknod(fs->vfs, last->dir.ino, last->name, m->mode, m->rdev, &cred, &attr);
 }
 
 /* A file can't be made where only a directory could be, nor may others find out what is there. */
@@ -84,10 +85,16 @@ int memefs_mkdirat(struct memefs *fs, struct memefs_file *at, const char *path, 
     return (int)mfs_lib_end(make(fs, at, path, &m), "mkdir", path);
 }
 
+/* A character device 0:0 is none, but says that a name is not there (overlayfs' whiteout). */
+static bool is_device(mode_t mode, dev_t dev)
+{
+    return S_ISBLK(mode) || (S_ISCHR(mode) && dev != 0);
+}
+
 int memefs_mknodat(struct memefs *fs, struct memefs_file *at, const char *path, mode_t mode,
                    dev_t dev)
 {
-    mode_t type = (mode & S_IFMT) ? mode & S_IFMT : S_IFREG;
+    const mode_t type = (mode & S_IFMT) ? mode & S_IFMT : S_IFREG;
     const struct maker m = {.mode = type | (mode & 07777), .rdev = dev};
     int rc = mfs_lib_enter(fs);
 
@@ -96,7 +103,7 @@ int memefs_mknodat(struct memefs *fs, struct memefs_file *at, const char *path, 
     else if (rc == 0 && !S_ISREG(m.mode) && !S_ISFIFO(mode) && !S_ISSOCK(mode) && !S_ISCHR(mode) &&
              !S_ISBLK(mode))
         rc = -EINVAL;
-    else if (rc == 0 && (S_ISCHR(mode) || S_ISBLK(mode)) && fs->ids.uid != 0)
+    else if (rc == 0 && is_device(mode, dev) && fs->ids.uid != 0)
         rc = -EPERM;
     if (rc == 0)
         rc = make(fs, at, path, &m);
@@ -328,14 +335,14 @@ static int rename_once(struct memefs *fs, struct memefs_file *from_at, const cha
     return is_refusal(rc) ? refusal(fs, &from, &to, flags, rc) : rc;
 }
 
-static int check_rename(const struct memefs *fs, unsigned flags)
+static int check_rename(unsigned flags)
 {
     const unsigned known = RENAME_NOREPLACE | RENAME_EXCHANGE | RENAME_WHITEOUT;
 
     if ((flags & ~known) != 0 ||
         ((flags & RENAME_EXCHANGE) && (flags & (RENAME_NOREPLACE | RENAME_WHITEOUT))))
         return -EINVAL;
-    return (flags & RENAME_WHITEOUT) && fs->ids.uid != 0 ? -EPERM : 0;
+    return 0;
 }
 
 int memefs_renameat(struct memefs *fs, struct memefs_file *from_at, const char *from,
@@ -344,7 +351,7 @@ int memefs_renameat(struct memefs *fs, struct memefs_file *from_at, const char *
     int rc = mfs_lib_enter(fs);
 
     if (rc == 0)
-        rc = check_rename(fs, flags);
+        rc = check_rename(flags);
     if (rc == 0)
         rc = -ESTALE;
     for (int i = 0; i < TRIES && rc == -ESTALE; i++)

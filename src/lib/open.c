@@ -104,12 +104,13 @@ static int open_plain(struct memefs *fs, struct memefs_file *at, const char *pat
 static int create_at(struct memefs *fs, const struct mfs_path_last *last, int flags, mode_t mode,
                      struct memefs_file **file)
 {
+    const struct mfs_cred cred = mfs_lib_cred(fs, &last->dir);
     struct mfs_file *open;
     struct mfs_attr attr;
     bool keep;
-    int rc = mfs_vfs_create_open(fs->vfs, last->dir.ino, last->name, mode & 07777,
-                                 vfs_flags(fs, flags) | (flags & O_EXCL), &fs->cred, &attr, &open,
-                                 &keep);
+    int rc =
+        mfs_vfs_create_open(fs->vfs, last->dir.ino, last->name, mode & 07777,
+                            vfs_flags(fs, flags) | (flags & O_EXCL), &cred, &attr, &open, &keep);
 
     return rc < 0 ? rc : file_new(fs, open, &attr, flags, file);
 }
@@ -173,6 +174,7 @@ static int make_nameless(struct memefs *fs, struct memefs_file *at, const char *
 {
     struct mfs_attr dir, attr;
     struct mfs_file *open;
+    struct mfs_cred cred;
     bool keep;
     int rc = (flags & O_ACCMODE) == O_RDONLY ? -EINVAL : 0;
 
@@ -180,10 +182,11 @@ static int make_nameless(struct memefs *fs, struct memefs_file *at, const char *
         rc = mfs_lib_look(fs, at, path, flags & O_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0, &dir);
     if (rc == 0)
         rc = mfs_rights_make(fs->vfs, &fs->ids, &dir);
-    if (rc == 0)
-        rc =
-            mfs_vfs_tmpfile(fs->vfs, dir.ino, mode & 07777, vfs_flags(fs, flags) | (flags & O_EXCL),
-                            &fs->cred, &attr, &open, &keep);
+    if (rc < 0)
+        return rc;
+    cred = mfs_lib_cred(fs, &dir);
+    rc = mfs_vfs_tmpfile(fs->vfs, dir.ino, mode & 07777, vfs_flags(fs, flags) | (flags & O_EXCL),
+                         &cred, &attr, &open, &keep);
     return rc < 0 ? rc : file_new(fs, open, &attr, flags, file);
 }
 

@@ -2,9 +2,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/posix_acl_xattr.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/bytes.h"
 
 int mfs_rights_make(struct mfs_vfs *vfs, const struct mfs_ids *ids, const struct mfs_attr *dir)
 {
@@ -94,7 +98,39 @@ int mfs_rights_xattr(struct mfs_vfs *vfs, const struct mfs_ids *ids, const struc
         return write ? -EPERM : -ENODATA;
     if (is_in(name, "security.") && ids->uid != 0)
         return write ? -EPERM : 0;
-    if (is_in(name, "system.") && write)
-        return mfs_rights_owns(ids, attr) ? 0 : -EPERM;
-    return 0;
+    if (is_in(name, "system."))
+        return !write || mfs_rights_owns(ids, attr) ? 0 : -EPERM;
+    if (is_in(name, "trusted.") || is_in(name, "security."))
+        return 0;
+    return mfs_vfs_access(vfs, attr, ids, write ? W_OK : R_OK);
+}
+
+static int check_acl(const struct mfs_attr *attr, const void *value, size_t len)
+{
+    const struct posix_acl_xattr_header *h = value;
+
+    if (len > 0 && len < sizeof *h)
+        return -EINVAL;
+    if (len > 0 && mfs_get_le32(value) != POSIX_ACL_XATTR_VERSION)
+        return -EOPNOTSUPP;
+    if (len > 0 && (len - sizeof *h) % sizeof(struct posix_acl_xattr_entry) != 0)
+        return -EINVAL;
+    return S_ISLNK(attr->mode) ? -EOPNOTSUPP : 0;
+}
+
+/* Those of files, and those for one user name space. */
+static int check_caps(const void *value, size_t len)
+{
+    uint32_t revision = len >= 4 ? mfs_get_le32(value) & VFS_CAP_REVISION_MASK : 0;
+    bool good = (len == XATTR_CAPS_SZ_2 && revision == VFS_CAP_REVISION_2) ||
+                (len == XATTR_CAPS_SZ_3 && revision == VFS_CAP_REVISION_3);
+
+    return good ? 0 : -EINVAL;
+}
+
+int mfs_rights_value(const struct mfs_attr *attr, const char *name, const void *value, size_t len)
+{
+    if (strcmp(name, MFS_ACL_ACCESS) == 0 || strcmp(name, MFS_ACL_DEFAULT) == 0)
+        return check_acl(attr, value, len);
+    return strcmp(name, "security.capability") == 0 ? check_caps(value, len) : 0;
 }

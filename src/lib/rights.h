@@ -36,4 +36,8 @@ int mfs_rights_chown(const struct mfs_ids *ids, const struct mfs_attr *attr, uid
 int mfs_rights_xattr(struct mfs_vfs *vfs, const struct mfs_ids *ids, const struct mfs_attr *attr,
                      const char *name, bool write);
 
+/* Is the value one that the attribute can have there? -EINVAL, -EOPNOTSUPP. Of an ACL's entries the
+ * partitions know more. */
+int mfs_rights_value(const struct mfs_attr *attr, const char *name, const void *value, size_t len);
+
 #endif

@@ -74,9 +74,8 @@ static int set(struct memefs *fs, const struct mfs_attr *attr, const char *name,
                size_t size, int flags)
 {
     bool acl = strcmp(name, MFS_ACL_ACCESS) == 0 || strcmp(name, MFS_ACL_DEFAULT) == 0;
-    struct mfs_cred cred = fs->cred;
+    struct mfs_cred cred = mfs_lib_cred(fs, attr);
 
-    cred.in_group = cred.uid == 0 || mfs_ids_in_group(&fs->ids, attr->gid);
     if (!acl)
         cred.owned = (struct mfs_owned){0};
     return mfs_vfs_setxattr(fs->vfs, attr->ino, name, value, size, flags, &cred);
@@ -96,6 +95,8 @@ int memefs_setxattrat(struct memefs *fs, struct memefs_file *at, const char *pat
         rc = -EOPNOTSUPP;
     if (rc == 0)
         rc = mfs_rights_xattr(fs->vfs, &fs->ids, &attr, name, true);
+    if (rc == 0)
+        rc = mfs_rights_value(&attr, name, value, size);
     if (rc == 0)
         rc = set(fs, &attr, name, value, size, flags);
     return (int)mfs_lib_end(rc, "setxattr", path);

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <sys/file.h>
 #include <sys/statvfs.h>
+#include <sys/sysmacros.h>
 #include <sys/xattr.h>
 
 #include "lib_check.h"
@@ -269,7 +270,7 @@ static void test_rights(void)
     EQUAL(-EACCES, memefs_utimens(user, "/rights/tmp/n", NULL));
     EQUAL(-EPERM, memefs_link(user, "/rights/tmp/n", "/rights/tmp/u"));
     EQUAL(-EACCES, memefs_setxattr(user, "/rights/tmp/n", "user.x", "", 0, 0));
-    EQUAL(-EPERM, memefs_mknod(user, "/rights/tmp/d", S_IFCHR | 0600, 0));
+    EQUAL(-EPERM, memefs_mknod(user, "/rights/tmp/d", S_IFCHR | 0600, makedev(1, 3)));
     GOOD(memefs_chmod(nobody, "/rights/tmp/n", 0600));
     EQUAL(-EACCES, memefs_open(user, "/rights/tmp/n", O_RDONLY, 0, &f));
     EQUAL(-EACCES, memefs_open(user, "/rights/tmp/n", O_CREAT | O_RDONLY, 0600, &f));

@@ -40,7 +40,8 @@ int mfs_vfs_access(struct mfs_vfs *vfs, const struct mfs_attr *attr, const struc
         return as_root(attr, want);
     if (ids->uid == attr->uid)
         return by_mode(attr->mode, 6, want);
-    if (attr->flags & MFS_ATTR_ACL) {
+    /* An ACL gives nobody more than its mask, which the group's bits stand for. */
+    if ((attr->flags & MFS_ATTR_ACL) && (attr->mode & S_IRWXG)) {
         rc = by_acl(vfs, attr, ids, want);
         if (rc != -ENODATA) /* removed meanwhile */
             return rc;

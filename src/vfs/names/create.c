@@ -91,7 +91,7 @@ int mfs_inherit_init(struct mfs_inherit *in, struct mfs_vfs *vfs, uint64_t paren
         in->new.hints = dir.hints & ~MFS_HINT_TOGETHER;
     if (S_ISDIR(mode))
         in->new.ttl = dir.ttl;
-    in->new.mode = mode;
+    in->new.mode = (S_IFMT | 07777) & mode; /* of a caller without a kernel, maybe */
     in->new.uid = cred->uid;
     return 0;
 }
