@@ -183,7 +183,9 @@ function buildChart(c) {
     return { key, label };
   });
   c.svg = figure.appendChild(svg("svg", { viewBox: `0 0 ${W} ${H}`, preserveAspectRatio: "none", role: "img", tabindex: 0 }));
-  c.svg.setAttribute("aria-label", `${c.title}; arrow keys show single values`);
+  c.table = figure.appendChild(make("details", "numbers"));
+  c.table.append(make("summary", "", `${c.title} as a table`), make("table"));
+  c.table.addEventListener("toggle", () => tabulate(c));
   c.svg.addEventListener("pointermove", (e) => {
     const box = c.svg.getBoundingClientRect();
     point(c, (e.clientX - box.left) / box.width * c.width);
@@ -197,6 +199,34 @@ function buildChart(c) {
     point(c, Math.max(LEFT, Math.min(c.width - RIGHT, (c.at === null ? c.width - RIGHT : c.at) + by)));
   });
   c.at = null;
+}
+
+// What a curve tells to those who do not see it: of each line the newest, the least and the most.
+function describe(c, curve, from) {
+  const parts = c.lines.map(([label, name]) => {
+    const list = ((curve && curve[name]) || []).slice(from).filter(known);
+    return list.length ? `${label} ${c.unit(list[list.length - 1])}, ${c.unit(Math.min(...list))} to ${c.unit(Math.max(...list))}` : `${label} not known`;
+  });
+  c.svg.setAttribute("aria-label", `${c.title}, last ${lasted(spanOf(curve))}: ${parts.join("; ")}. Arrow keys show single values.`);
+}
+
+// The curve as some 12 rows of means.
+function tabulate(c) {
+  if (!c.table.open) return;
+  const curve = past[range], table = c.table.lastChild, rows = 12;
+  table.replaceChildren();
+  const head = table.appendChild(make("tr"));
+  for (const text of ["From", ...c.lines.map(([label]) => label)]) head.appendChild(make("th", text === "From" ? "" : "num", text)).scope = "col";
+  if (!curve) return;
+  const n = Math.min(curve.used.length, Math.ceil(spanOf(curve) / curve.step)), each = Math.max(1, Math.ceil(n / rows));
+  for (let i = curve.used.length - n; i < curve.used.length; i += each) {
+    const row = table.appendChild(make("tr"));
+    row.appendChild(make("th", "", clock(curve.first + i * curve.step, range === "hour"))).scope = "row";
+    for (const [, name] of c.lines) {
+      const list = (curve[name] || []).slice(i, i + each).filter(known);
+      row.appendChild(make("td", "num", c.unit(list.length ? list.reduce((a, v) => a + v, 0) / list.length : null)));
+    }
+  }
 }
 
 function point(c, x) {
@@ -273,6 +303,8 @@ function draw(c) {
       if (d) c.svg.append(svg("path", { class: `c${color}`, d }));
     }
   }
+  describe(c, curve, Math.max(0, (curve ? curve.used.length : 0) - Math.ceil(span / step)));
+  tabulate(c);
   drawCursor(c);
 }
 

@@ -3,7 +3,7 @@
 # the lms, also one that comes, and reads as many operations as were done; at an address that others reach
 # nothing comes without the token; idle connections, readers that do not read, garbage and heads without end hold
 # nothing up; it goes on after cm was killed.
-# ctest: timeout=120 long=30
+# ctest: timeout=180 long=60
 # shellcheck source=tests/support/own_net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/own_net.sh"
 need curl jq prometheus promtool python3
@@ -101,6 +101,21 @@ served $at --interface 127.0.0.5 >/dev/null || fail "others are not served besid
 rss=$(awk '/^VmRSS/ {print $2}' "/proc/$(cut -d' ' -f1 "$STATE/cm.pid")/status")
 [ "$rss" -lt 100000 ] || [ -n "${ASAN_OPTIONS:-}" ] || fail "cm has $rss KiB"
 kill "$flood" "$reader"
+must_happen 20 is 4 'sum(up)'
+must_happen 20 is 3 'sum(memefs_node_up)'
+
+say "1,000 requests that never end, from 100 addresses, beside a change of the nodes"
+timeout 100 python3 "$client" half 127.0.0.1 9470 1000 "$(printf '127.0.1.%s,' $(seq 100))127.0.1.101" >"$T/half" &
+flood=$!
+wait_for 20 grep -q held "$T/half" || fail "no connections"
+began=$SECONDS
+cm_ scale +1 >/dev/null || fail "scale"
+say "scaled in $((SECONDS - began)) s, $(cat "$T/half")"
+began=$SECONDS
+must_happen 40 served $at --interface 127.0.0.5 --max-time 30 # they are cut off after 10 s, then others of them come in
+say "served after $((SECONDS - began)) s"
+kill "$flood"
+cm_ scale -1 >/dev/null || fail "scale"
 must_happen 20 is 4 'sum(up)'
 must_happen 20 is 3 'sum(memefs_node_up)'
 python3 "$client" oversize 127.0.0.1 9470 >"$T/over"

@@ -128,6 +128,11 @@ in_browser()
     is .is "the name of a mount is not shown as text"
     browse value 'document.querySelectorAll("#charts svg path.c1").length > 3'
     is .is "curves"
+    browse value '[...document.querySelectorAll("#charts svg")].map((e) => e.getAttribute("aria-label")).find((t) => t.startsWith("Memory"))'
+    is '.is | test("used [0-9.]+ MiB, [0-9.]+ .?i?B to [0-9.]+ MiB")' "what a curve says of itself"
+    browse value '(document.querySelector("#charts details").open = true, true)'
+    browse until 'document.querySelectorAll("#charts details[open] tr").length > 5 && document.querySelector("#charts details[open] tr:last-child td").textContent.includes("MiB")' 5
+    is .is "a curve as a table"
 
     say "a change of the nodes"
     cm_ scale +1 >/dev/null || fail "scale"

@@ -1,5 +1,5 @@
 """What clients of HTTP do that mean no good, at HOST PORT: `idle N` holds N connections that say nothing or half a
-request, `deaf PATH` asks once and `slow` for page after page, and both read nothing, `greedy PATH` always waits for answers, `take` listens there itself, `oversize` and `garbage` send what no server takes.
+request, `half N` N that send half a request line or half its headers, `deaf PATH` asks once and `slow` for page after page, and both read nothing, `greedy PATH` always waits for answers, `take` listens there itself, `oversize` and `garbage` send what no server takes.
 With a second address as FROM, or several (A,B,…), the connections come from there, by turns."""
 import itertools
 import socket
@@ -44,6 +44,30 @@ def idle(n):
         except OSError:
             pass
     print("held", len(held), flush=True)
+    time.sleep(60)
+
+
+def half(n):
+    """Says that all are under way: where the server takes no more they may not have begun."""
+    held = []
+    for i in range(n):
+        s = socket.socket(socket.AF_INET)
+        s.bind((next(sources), 0))
+        s.setblocking(False)
+        s.connect_ex((host, port))
+        held.append(s)
+    left, until = dict(enumerate(held)), time.monotonic() + 3
+    while left and time.monotonic() < until:
+        for i, s in list(left.items()):
+            try:
+                s.send(b"GET /metr" if i % 2 else b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: te")
+                del left[i]
+            except BlockingIOError:
+                pass
+            except OSError:
+                del left[i]
+        time.sleep(0.05)
+    print("held", n - len(left), "of", n, flush=True)
     time.sleep(60)
 
 
@@ -92,6 +116,8 @@ def greedy(path):
 
 if what == "idle":
     idle(int(sys.argv[4]))
+elif what == "half":
+    half(int(sys.argv[4]))
 elif what == "slow":
     slow()
 elif what == "deaf":
