@@ -86,12 +86,12 @@ uint64_t mfs_manifest_losses(const struct mfs_manifest *m)
 
 static int check(const struct mfs_manifest *m, struct mfs_err *err)
 {
-    if (m->format != MFS_MANIFEST_FORMAT)
-        return mfs_err_set(err, -EINVAL, "it has format %u, this program knows %d%s", m->format,
-                           MFS_MANIFEST_FORMAT,
+    if (m->format < MFS_MANIFEST_FORMAT_LEAST || m->format > MFS_MANIFEST_FORMAT)
+        return mfs_err_set(err, -EINVAL, "it has format %u, this program knows %d to %d%s",
+                           m->format, MFS_MANIFEST_FORMAT_LEAST, MFS_MANIFEST_FORMAT,
                            m->format < INO_FORMAT ? ": inode numbers were of another layout then"
-                           : m->format < MFS_MANIFEST_FORMAT ? ": checksums had no keys then"
-                                                             : "");
+                           : m->format < MFS_MANIFEST_FORMAT_LEAST ? ": checksums had no keys then"
+                                                                   : "");
     if (!m->nparts || m->nparts > MFS_PARTITIONS_MAX || !m->stripe_size || !m->name[0])
         return mfs_err_set(err, -EINVAL, "its numbers make no sense");
     for (uint32_t i = 0; i < m->nparts; i++)

@@ -15,7 +15,9 @@
 #include "proto/image_sum.h"
 #include "proto/schema.h"
 
-#define MFS_PROTOCOL_VERSION 5
+/* Also of what partitions hold, as clients read that. 6: inode numbers that say where all stripes
+ * are */
+#define MFS_PROTOCOL_VERSION 6
 #define MFS_PATH_MAX         512
 #define MFS_TEXT_MAX         512
 #define MFS_MACHINE_MAX      254 /* of a name of a machine, with its NUL (RFC 1035) */

@@ -331,11 +331,27 @@ static void test_what_makes_no_sense_is_refused(void **state)
     }
 }
 
-static void test_a_layout_of_former_times_is_refused(void **state)
+/* Before format 5 no number said where all stripes are; all else was as it is. */
+static void test_the_former_format_is_read(void **state)
+{
+    static const char text[] =
+        "{\"format\": 4, \"name\": \"x\", \"epoch\": 1, \"stripe_size\": 4096, "
+        "\"partitions\": [{\"index\": 0, \"gmac\": \"" SUM "\"}]}";
+    struct mfs_manifest m;
+    struct mfs_err err;
+
+    (void)state;
+    assert_int_equal(mfs_manifest_parse(&m, text, strlen(text), &err), 0);
+    assert_int_equal(m.nparts, 1);
+    mfs_manifest_clear(&m);
+    assert_int_equal(MFS_MANIFEST_FORMAT, 5); /* programs that know 4 alone must refuse */
+}
+
+static void test_other_formats_are_refused(void **state)
 {
     static const char *const why[] = {[2] = ": inode numbers were of another layout then",
                                       [3] = ": checksums had no keys then",
-                                      [5] = ""};
+                                      [6] = ""};
     char text[256], want[128];
     struct mfs_manifest m;
     struct mfs_err err;
@@ -348,7 +364,7 @@ static void test_a_layout_of_former_times_is_refused(void **state)
                  "{\"format\": %zu, \"name\": \"x\", \"epoch\": 1, \"stripe_size\": 4096, "
                  "\"partitions\": [{\"index\": 0, \"xxh64\": \"0123456789abcdef\"}]}",
                  i);
-        snprintf(want, sizeof want, "it has format %zu, this program knows 4%s", i, why[i]);
+        snprintf(want, sizeof want, "it has format %zu, this program knows 4 to 5%s", i, why[i]);
         assert_int_equal(mfs_manifest_parse(&m, text, strlen(text), &err), -EINVAL);
         assert_string_equal(err.msg, want);
     }
@@ -397,7 +413,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_others_have_no_hand_in_it, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_byte_can_be_lost_or_changed, setup, teardown),
         cmocka_unit_test(test_what_makes_no_sense_is_refused),
-        cmocka_unit_test(test_a_layout_of_former_times_is_refused),
+        cmocka_unit_test(test_the_former_format_is_read),
+        cmocka_unit_test(test_other_formats_are_refused),
         cmocka_unit_test_setup_teardown(test_one_writes_at_a_time_and_only_its_own, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_places_that_do_not_do, setup, teardown),
