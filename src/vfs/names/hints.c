@@ -134,7 +134,7 @@ static int of_file(const struct mfs_attr *attr, uint32_t hints, const void *valu
 
 static int set_place(struct mfs_vfs *vfs, uint64_t ino, const void *value, size_t len, int flags)
 {
-    struct mfs_attr attr;
+    struct mfs_attr attr = {0};
     uint32_t hints;
     int rc = mfs_hint_parse_place(value, len, &hints);
 
@@ -156,7 +156,7 @@ static int set_place(struct mfs_vfs *vfs, uint64_t ino, const void *value, size_
 
 static int set_ttl(struct mfs_vfs *vfs, uint64_t ino, const void *value, size_t len, int flags)
 {
-    struct mfs_attr attr;
+    struct mfs_attr attr = {0};
     int64_t ttl;
     int rc = mfs_hint_parse_ttl(value, len, &ttl);
 
@@ -200,7 +200,7 @@ static void text_of(const struct mfs_attr *attr, enum mfs_hint hint, char out[MF
 ssize_t mfs_hints_get(struct mfs_vfs *vfs, uint64_t ino, enum mfs_hint hint, void *buf, size_t cap)
 {
     char text[MFS_HINT_TEXT_MAX];
-    struct mfs_attr attr;
+    struct mfs_attr attr = {0};
     size_t n;
     int rc = mfs_vfs_getattr(vfs, ino, &attr);
 
@@ -221,7 +221,7 @@ ssize_t mfs_hints_get(struct mfs_vfs *vfs, uint64_t ino, enum mfs_hint hint, voi
 int mfs_hints_remove(struct mfs_vfs *vfs, uint64_t ino, enum mfs_hint hint)
 {
     char text[MFS_HINT_TEXT_MAX];
-    struct mfs_attr attr;
+    struct mfs_attr attr = {0};
     int rc = mfs_vfs_getattr(vfs, ino, &attr);
 
     if (rc < 0)
