@@ -58,7 +58,7 @@ static void add_durations(const struct mfs_mount *m, uint64_t bucket[MFS_METRIC_
     for (uint32_t i = 0; i < m->figures.n; i++) {
         const struct mfs_metric_sample *s = &m->figures.sample[i];
 
-        for (uint32_t k = 0; k < s->nbuckets; k++)
+        for (uint32_t k = 0; k < s->nbuckets && !strcmp(s->name, MFS_MOUNT_DURATIONS); k++)
             bucket[s->bucket[k].index] += s->bucket[k].count;
     }
 }
@@ -190,8 +190,19 @@ static void answered(void *arg, const struct mfs_err *err, const void *reply)
         serve_all(m);
 }
 
+static uint32_t count_mounts(const struct mfs_cm *cm)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < cm->state.nnodes; i++)
+        n += cm->nodes[i]->mounts.n;
+    return n;
+}
+
 static void begin_round(struct mfs_cm_mounts *m)
 {
+    struct mfs_msg_mounts ask = {.buckets = m->always && count_mounts(m->cm) <= MFS_MOUNTS_FEW};
+
     m->asked = mfs_clock_mono();
     m->round++;
     m->open = 0;
@@ -199,7 +210,7 @@ static void begin_round(struct mfs_cm_mounts *m)
         struct mfs_node *n = m->cm->nodes[i];
 
         if (!n->conn || n->mounts_asked ||
-            mfs_conn_request(n->conn, MFS_MSG_MOUNTS, NULL, LIMIT, answered, n))
+            mfs_conn_request(n->conn, MFS_MSG_MOUNTS, &ask, LIMIT, answered, n))
             continue;
         n->mounts_asked = true;
         n->mounts_round = m->round;
@@ -244,11 +255,7 @@ int mfs_mounts_fresh(struct mfs_cm *cm, void (*done)(void *arg), void *arg)
 
 int mfs_mounts_list(const struct mfs_cm *cm, struct mfs_mounts *list)
 {
-    uint32_t n = 0;
-
-    for (uint32_t i = 0; i < cm->state.nnodes; i++)
-        n += cm->nodes[i]->mounts.n;
-    *list = (struct mfs_mounts){.mount = calloc(n + 1, sizeof *list->mount)};
+    *list = (struct mfs_mounts){.mount = calloc(count_mounts(cm) + 1, sizeof *list->mount)};
     if (!list->mount)
         return -ENOMEM;
     for (uint32_t i = 0; i < cm->state.nnodes; i++) {

@@ -9,6 +9,10 @@
 int mfs_mounts_init(struct mfs_cm *cm);  /* 0 or -ENOMEM */
 void mfs_mounts_fini(struct mfs_cm *cm); /* those who wait are called */
 
+/* Of so many mounts at most cm knows, when it serves figures, how long each operation took, in
+ * buckets. */
+#define MFS_MOUNTS_FEW 32U
+
 void mfs_mounts_always(struct mfs_cm *cm); /* from now on */
 
 /* Calls `done` when what all nodes say is at most two seconds old, which is how often clients tell,

@@ -288,7 +288,8 @@ void mfs_agent_report_died(struct mfs_agent *a, const struct mfs_redis *r);
 /* agent/serve.c: figures, to who asks over HTTP, and to cm. That they can't be served is logged. */
 void mfs_agent_serve_begin(struct mfs_agent *a);
 uint32_t mfs_agent_serve_port(const struct mfs_agent *a); /* 0: none */
-void mfs_agent_mounts(struct mfs_agent *a, struct mfs_conn *conn, uint64_t id);
+void mfs_agent_mounts(struct mfs_agent *a, const struct mfs_msg_mounts *m, struct mfs_conn *conn,
+                      uint64_t id);
 
 /* agent/relay.c: what clients ask, and cm knows. It is asked, and answers them all; when it does
  * not they get what it told last. */

@@ -403,8 +403,7 @@ static void handle_adopt(struct mfs_conn *conn, uint64_t id, const void *body, v
 
 static void handle_mounts(struct mfs_conn *conn, uint64_t id, const void *body, void *arg)
 {
-    (void)body;
-    mfs_agent_mounts(arg, conn, id);
+    mfs_agent_mounts(arg, body, conn, id);
 }
 
 static const struct mfs_handler handlers[] = {

@@ -285,8 +285,19 @@ static bool is_shown(const char *name)
     return false;
 }
 
-/* Of all nodes' mounts cm has them all: buckets of each operation would be too much. */
-static int take_figures(struct mfs_mount *m, const struct mfs_metric_snapshot *figures)
+static void copy_buckets(struct mfs_metric_sample *to, const struct mfs_metric_sample *from)
+{
+    to->bucket = calloc(from->nbuckets + 1, sizeof *to->bucket);
+    if (!to->bucket)
+        return;
+    if (from->nbuckets)
+        memcpy(to->bucket, from->bucket, from->nbuckets * sizeof *to->bucket);
+    to->nbuckets = from->nbuckets;
+}
+
+/* Of all nodes' mounts cm has them all: buckets of each operation it wants only of a few. */
+static int take_figures(struct mfs_mount *m, const struct mfs_metric_snapshot *figures,
+                        bool buckets)
 {
     struct mfs_metric_bucket *list = calloc(MFS_METRIC_BUCKETS, sizeof *list);
     struct mfs_metric_sample *to = calloc(figures->n + 1, sizeof *to);
@@ -304,16 +315,20 @@ static int take_figures(struct mfs_mount *m, const struct mfs_metric_snapshot *f
         to->help[0] = '\0';
         to->bucket = NULL;
         to->nbuckets = 0;
+        if (buckets)
+            copy_buckets(to, &figures->sample[i]);
+        m->figures.n++;
         to++;
     }
-    mfs_mount_durations(figures, to++, list);
-    m->figures.n = (uint32_t)(to - m->figures.sample);
+    mfs_mount_durations(figures, to, list);
+    m->figures.n++;
     return 0;
 }
 
 struct list {
     struct mfs_mounts mounts;
     uint32_t most;
+    bool buckets;
     int rc;
 };
 
@@ -349,15 +364,16 @@ static void put_mount(void *arg, const struct mfs_client *client,
     mfs_text_copy(m->version, sizeof m->version, client->version);
     if (figures) {
         m->age_ms = (uint64_t)(age / MFS_MSEC);
-        l->rc = take_figures(m, figures);
+        l->rc = take_figures(m, figures, l->buckets);
         m->hot = *hot; /* stays the list's */
     }
     l->mounts.n++;
 }
 
-void mfs_agent_mounts(struct mfs_agent *a, struct mfs_conn *conn, uint64_t id)
+void mfs_agent_mounts(struct mfs_agent *a, const struct mfs_msg_mounts *m, struct mfs_conn *conn,
+                      uint64_t id)
 {
-    struct list l = {0};
+    struct list l = {.buckets = m->buckets};
 
     if (a->clients)
         mfs_clients_each(a->clients, count_all, &l);

@@ -106,15 +106,25 @@ void mfs_exposition_family(struct mfs_exposition *e, const char *name, enum mfs_
             PUT(e, "# UNIT %.*s %s\n", (int)family, name, units[i]);
 }
 
+/* The labels: own, more, and those that all have. */
+static void put_labels(struct mfs_exposition *e, const char *own, const char *more)
+{
+    const char *all = e->all ? e->all : "";
+
+    PUT(e, "%s%s%s%s%s", own, own[0] && more[0] ? "," : "", more,
+        (own[0] || more[0]) && all[0] ? "," : "", all);
+}
+
 static void put_name(struct mfs_exposition *e, const char *name, const char *suffix,
                      const char *own, const char *more)
 {
-    const char *comma = own[0] && more[0] ? "," : "";
-
-    if (own[0] || more[0])
-        PUT(e, "%s%s{%s%s%s} ", name, suffix, own, comma, more);
-    else
+    if (!own[0] && !more[0] && !e->all) {
         PUT(e, "%s%s ", name, suffix);
+        return;
+    }
+    PUT(e, "%s%s{", name, suffix);
+    put_labels(e, own, more);
+    PUT(e, "} ");
 }
 
 static void put_value(struct mfs_exposition *e, double value)
@@ -150,15 +160,16 @@ void mfs_exposition_end(struct mfs_exposition *e)
 static void put_histogram(struct mfs_exposition *e, const char *labels,
                           const struct mfs_metric_sample *s)
 {
-    const char *comma = labels[0] && s->labels[0] ? "," : "", *end;
+    const char *end = labels[0] || s->labels[0] || e->all ? "," : "";
     uint64_t below = 0;
     uint32_t at = 0;
 
-    end = labels[0] || s->labels[0] ? "," : "";
     for (uint32_t i = 0; i < MFS_METRIC_BUCKETS; i++) {
         if (at < s->nbuckets && s->bucket[at].index == i)
             below += s->bucket[at++].count;
-        PUT(e, "%s_bucket{%s%s%s%sle=\"", s->name, labels, comma, s->labels, end);
+        PUT(e, "%s_bucket{", s->name);
+        put_labels(e, labels, s->labels);
+        PUT(e, "%sle=\"", end);
         if (i + 1 == MFS_METRIC_BUCKETS)
             PUT(e, "+Inf\"} %" PRIu64 "\n", below);
         else

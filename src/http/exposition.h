@@ -19,8 +19,9 @@
 
 struct mfs_exposition {
     struct mfs_buf *out;
-    bool open; /* as OpenMetrics */
-    int rc;    /* 0, or -ENOMEM: what follows does nothing */
+    bool open;       /* as OpenMetrics */
+    const char *all; /* labels that every sample has behind its own; NULL: none */
+    int rc;          /* 0, or -ENOMEM: what follows does nothing */
 };
 
 /* Begins a family. Counters' names end in "_total". */

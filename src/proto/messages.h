@@ -605,6 +605,10 @@ struct mfs_mounts {
     struct mfs_mounts_hot *file, *dir;
 };
 
+struct mfs_msg_mounts {
+    bool buckets; /* of each operation's durations, too */
+};
+
 struct mfs_msg_clients {
     uint32_t most; /* so many; 0: all */
 };

@@ -140,6 +140,10 @@ static const struct mfs_schema mount_full_schema = {
             .max = MFS_METRIC_SAMPLES_MAX},
            {0}}};
 
+const struct mfs_schema mfs_mounts_ask_schema = {
+    "mounts", sizeof(struct mfs_msg_mounts),
+    FIELDS{{.name = "buckets", MFS_FIELD(BOOL, struct mfs_msg_mounts, buckets)}, {0}}};
+
 const struct mfs_schema mfs_clients_ask_schema = {
     "clients", sizeof(struct mfs_msg_clients),
     FIELDS{{.name = "most", MFS_FIELD(U32, struct mfs_msg_clients, most)}, {0}}};

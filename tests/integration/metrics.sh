@@ -61,7 +61,8 @@ must_happen 20 is 5 "sum(memefs_operation_duration_seconds_bucket{node=\"node-1\
 must_happen 20 is 28 'sum(memefs_mount_operations_total{operation="mkdir"})'
 must_happen 20 is 100000 "sum(memefs_mount_written_bytes_total{mount=\"$MNT0\"})"
 must_happen 20 is 100000 'sum(memefs_written_bytes_total)'
-must_happen 5 is 2 'sum(memefs_node_up)'
+must_happen 20 is 23 "sum(memefs_mount_operation_duration_seconds_count{mount=\"$MNT0\",operation=\"mkdir\"})"
+must_happen 5 is 2 "sum(memefs_node_up{deployment=\"$NAME\"})"
 must_happen 5 is 8 'sum(memefs_lm_partitions)'
 must_happen 5 is 8 'count(memefs_partition_keys{role="serving"})'
 
@@ -86,7 +87,7 @@ cat "$docs"/grafana/* | grep -o 'memefs_[a-z0-9_]*' | sed 's/_\(bucket\|count\)$
 equal "" "$(comm -13 "$T/served" "$T/used" | tr '\n' ' ')" "used by the dashboard and the rules, and not served"
 promtool check rules "$docs/grafana/alerts.yml" >/dev/null || fail "the rules"
 promtool test rules "$HARNESS_DIR/alerts.yml" >"$T/rules" 2>&1 || fail "what the rules say: $(cat "$T/rules")"
-equal 0 "$(served $at | awk '/^memefs_cm_policy_threshold_ratio{action="scale_out"}/ {print $2}')" "threshold of no policy"
+equal 0 "$(served $at | awk '/^memefs_cm_policy_threshold_ratio{action="scale_out",/ {print $2}')" "threshold of no policy"
 jq -e '.panels | length > 20' "$docs/grafana/memefs.json" >/dev/null || fail "the dashboard"
 
 say "a flood, and readers that do not read, beside a change of the nodes"
@@ -136,7 +137,7 @@ equal 200 "$(status -I http://$at/metrics)" "HEAD"
 samples() # NODE: how many there are of it of a counter that it tells, and of one of its mounts
 {
     served $at >"$T/now" || return
-    echo "$(grep -c "^memefs_node_partition_deaths_total{node=\"$1\"}" "$T/now")" \
+    echo "$(grep -c "^memefs_node_partition_deaths_total{node=\"$1\"," "$T/now")" \
         "$(grep -c "^memefs_mount_written_bytes_total{node=\"$1\"," "$T/now")"
 }
 
@@ -199,7 +200,7 @@ equal 401 "$(status -H "Authorization: Bearer $(tr 0-9a-f 1-9a-f0 <"$STATE/token
     "another token"
 equal 600 "$(stat -c %a "$STATE/token")" "mode of the token's file"
 curl -si http://10.47.0.1:9470/metrics | grep -i '^WWW-Authenticate: Bearer' >/dev/null || fail "no WWW-Authenticate"
-served 10.47.0.1:9470 -H "Authorization: Bearer $(cat "$STATE/token")" | grep '^memefs_cm_uptime_seconds ' >/dev/null ||
+served 10.47.0.1:9470 -H "Authorization: Bearer $(cat "$STATE/token")" | grep '^memefs_cm_uptime_seconds{' >/dev/null ||
     fail "the token does not open"
 
 more_than_0() # NAME

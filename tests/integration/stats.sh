@@ -76,6 +76,14 @@ equal 0 "$(figure 1 "$MNT1" memefs_operation_duration_seconds 'operation="mkdir"
 equal 4 "$(stats 1 --json | jq '.sources[] | select(.program == "lm").figures[] |
     select(.name == "memefs_lm_partitions").value')" "the Local Manager's own"
 
+# Who waits for a lock, and only who does.
+equal 0 "$(figure 0 "$MNT0" memefs_lock_wait_seconds)" "waits for locks"
+flock "$MNT0/file10" sleep 1 &
+sleep 0.3
+flock "$MNT0/file10" true
+wait
+must_happen 20 is_figure 1 0 "$MNT0" memefs_lock_wait_seconds
+
 # A duration is in one bucket, and none is below or beyond what this took.
 stats 0 --json | jq -e --arg mount "$MNT0" '.sources[] | select(.mount == $mount) | .figures[] |
     select(.labels == "operation=\"create\"") |

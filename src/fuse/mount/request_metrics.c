@@ -57,6 +57,9 @@ static const struct mfs_metric metrics[MFS_FUSE_METRICS] = {
     [MFS_FUSE_DATA_ERRORS] = {.name = "memefs_data_errors_total",
                               .help = "Requests that were answered with EIO.",
                               .kind = MFS_METRIC_COUNTER},
+    [MFS_FUSE_LOCK_WAIT] = {.name = "memefs_lock_wait_seconds",
+                            .help = "Time that requests waited for file locks.",
+                            .kind = MFS_METRIC_HISTOGRAM},
     [MFS_FUSE_WRITTEN] = {.name = "memefs_written_bytes_total",
                           .help = "Bytes that programs, or the kernel's pages, have written.",
                           .kind = MFS_METRIC_COUNTER},
@@ -268,6 +271,8 @@ void mfs_request_end(struct mfs_metric_set *set, struct mfs_request *r, int erro
         DL_DELETE(detached, r);
     pthread_mutex_unlock(&list_lock);
     atomic_store(&r->phases.waits, 0);
+    if (r->phases.ns[MFS_PHASE_LOCK] > 0)
+        mfs_metric_observe(set, MFS_FUSE_LOCK_WAIT, 0, r->phases.ns[MFS_PHASE_LOCK]);
     count(set, r, error, NULL, 0);
 }
 

@@ -35,6 +35,7 @@ enum mfs_fuse_metric {
     MFS_FUSE_WRITTEN,
     MFS_FUSE_NO_SPACE, /* of the errors */
     MFS_FUSE_DATA_ERRORS,
+    MFS_FUSE_LOCK_WAIT,
     MFS_FUSE_METRICS
 };
 
