@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -64,7 +65,7 @@ static int open_target(struct mfs_stage *s, struct mfs_stage_dir **top, struct m
 {
     char path[PATH_MAX], *slash;
     struct mfs_stage_dir *d;
-    struct stat st;
+    struct stat st = {0};
     int rc = mfs_file_absolute(s->plan->target, path, sizeof path);
 
     if (!rc && s->plan->exact && (slash = strrchr(path, '/')))
@@ -309,11 +310,12 @@ static void finish_late(struct mfs_stage *s)
 static int copy_all(struct mfs_stage *s, struct mfs_stage_result *result, struct mfs_err *err)
 {
     struct mfs_stage_counter *counter;
-    struct mfs_stage_dir *top;
+    struct mfs_stage_dir *top = NULL;
     int rc = open_target(s, &top, err), lock;
 
     if (rc)
         return rc;
+    assert(top);
     s->mask = umask(0);
     lock = mfs_stage_lock(s, top->to, err);
     if (lock < 0) {
