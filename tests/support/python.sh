@@ -23,8 +23,9 @@ python_tests()
     local files=("${@/#test_/$HARNESS_DIR/../python/test_}")
     (
         cd "$T" # nothing of the source tree is imported
-        export PATH=$PATH:${PYTHON%/*} HOME=$T MEMEFS_NAME=$NAME MEMEFS_STATE_DIR=$STATE MNT0=${MNT0:-} MNT1=${MNT1:-}
-        timeout "${PYTEST_SECONDS:-100}" "$PYTHON" -m pytest -q -o faulthandler_timeout=60 -p no:cacheprovider -W error::pytest.PytestUnraisableExceptionWarning \
-            --rootdir "$HARNESS_DIR/../python" --basetemp "$T/pytest" --durations 5 "${files[@]}"
+        env PATH="$PATH:${PYTHON%/*}" HOME="$T" MEMEFS_NAME="$NAME" MEMEFS_STATE_DIR="$STATE" MNT0="${MNT0:-}" MNT1="${MNT1:-}" \
+            timeout "${PYTEST_SECONDS:-100}" "$PYTHON" -m pytest -q -o faulthandler_timeout=60 -p no:cacheprovider \
+            -W error::pytest.PytestUnraisableExceptionWarning --rootdir "$HARNESS_DIR/../python" --basetemp "$T/pytest" \
+            --durations 5 "${files[@]}"
     ) || fail "pytest: $*"
 }
