@@ -109,6 +109,7 @@ static void tick(void *arg)
     f[MFS_HISTORY_OPERATIONS] = h->rate;
     f[MFS_HISTORY_P99] = h->p99;
     f[MFS_HISTORY_MOVES] = (float)h->cm->state.nmoves;
+    f[MFS_HISTORY_PAID] = (float)h->cm->state.nnodes;
     if (f[MFS_HISTORY_NODES_THERE] > 0)
         mfs_history_put(h->history, now, f);
     if (h->ticks % WRITES == 0)

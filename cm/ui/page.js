@@ -600,9 +600,10 @@ function watch() {
 
 // ---- a report ----
 
-// Nodes over time against as many as there were at most, all the time.
+// Nodes over time against as many as there were at most, all the time: those that are paid for, also while they come, go
+// or do not answer.
 function nodeHours(curve) {
-  const list = curve ? curve.nodes.filter((v) => v !== null) : [];
+  const list = curve ? (curve.paid || curve.nodes).filter((v) => v !== null) : [];
   const hours = list.length * (curve ? curve.step : 0) / 3600;
   const most = Math.max(0, ...list);
   return { used: list.reduce((a, v) => a + v, 0) / Math.max(1, list.length) * hours, fixed: most * hours, most, hours };

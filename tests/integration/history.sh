@@ -30,7 +30,7 @@ equals_status()
 }
 wait_for 10 equals_status || fail "used: $(field used), and by cm status $used"
 equal 2 "$(field nodes)" nodes
-equal "$((2 * 1024 * 1024 * 1024))" "$(field allocated | awk '{printf "%d", $1}')" allocated
+equal "$((2 * 1024 * 1024 * 1024))" "$(field allocated | awk '{printf "%.0f", $1}')" allocated
 [ "$(wc -l <"$T/report/day.csv")" -ge 2 ] || fail "the day is empty"
 before=$(sed -n 2p "$T/report/hour.csv")
 

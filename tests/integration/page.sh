@@ -30,7 +30,7 @@ equal 404 "$(status http://$at/metrics)" "figures, which nobody asked for"
 equal 403 "$(status -H 'Host: memefs.example' http://$at/ui)" "another name"
 has_past()
 {
-    curl -s "http://$at/ui/history.json" | jq -e '(.hour.used | length >= 899) and (.day.used | length == 1440) and (.nodes | length == 3)'
+    curl -s "http://$at/ui/history.json" | jq -e '(.hour.used | length >= 899) and (.day.used | length == 1440) and (.nodes | length == 3) and (.hour.paid | max == 3)'
 }
 wait_for 5 has_past || fail "history.json"
 
