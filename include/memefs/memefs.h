@@ -276,8 +276,8 @@ int memefs_getlk(struct memefs_file *file, struct memefs_lock *lock); /* who is 
 int memefs_put(struct memefs *fs, const char *path, const void *buf, size_t len, unsigned flags);
 #define MEMEFS_PUT_SMALL 65536U
 
-/* The object's whole size, of which at most size bytes are put in buf. One round trip when small.
- */
+/* The object's whole size, of which at most size bytes are put in buf. One round trip up to 16 KiB;
+ * of objects of a directory that are got in turn those that come next are brought along. */
 ssize_t memefs_get(struct memefs *fs, const char *path, void *buf, size_t size);
 /* The same into a buffer of its own, which memefs_free frees. */
 ssize_t memefs_get_alloc(struct memefs *fs, const char *path, void **buf);

@@ -309,6 +309,21 @@ int64_t mfs_lib_get_open(struct memefs *fs, const char *path, void *buf, size_t 
     return n;
 }
 
+/* By a look-up like any other, so that of objects that are got in turn those that come next are
+ * brought along (vfs/names/listed.h). As mfs_lib_get_known. */
+static int get_looking(struct memefs *fs, const struct mfs_name *name, void *buf, size_t cap,
+                       void **alloc, int64_t *size)
+{
+    struct mfs_meta *meta = mfs_vfs_meta(fs->vfs);
+    int rc;
+
+    mfs_meta_want_content(meta);
+    rc = mfs_lib_get_known(fs, name->dir, name->name, buf, cap, alloc, size);
+    if (rc == 0 && mfs_meta_learn_names(meta, name, 1) == 0)
+        rc = mfs_lib_get_known(fs, name->dir, name->name, buf, cap, alloc, size);
+    return rc;
+}
+
 int64_t mfs_lib_get(struct memefs *fs, const char *path, void *buf, size_t cap, void **alloc)
 {
     struct mfs_lib_where w = {0};
@@ -324,12 +339,10 @@ int64_t mfs_lib_get(struct memefs *fs, const char *path, void *buf, size_t cap, 
         rc = -EACCES;
     if (rc == 0) {
         name.dir = w.last.dir.ino;
-        mfs_meta_learn_names(mfs_vfs_meta(fs->vfs), &name, 1);
-        rc = mfs_lib_get_known(fs, name.dir, name.name, buf, cap, alloc, &size);
-        rc = rc == 1 ? 0 : rc == 0 ? 1 : rc;
+        rc = get_looking(fs, &name, buf, cap, alloc, &size);
     }
     mfs_lib_where_fini(&w);
-    if (rc != 1)
+    if (rc != 0)
         return rc < 0 ? rc : size;
     return mfs_lib_get_open(fs, path, buf, cap, alloc);
 }

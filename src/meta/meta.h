@@ -272,6 +272,8 @@ int mfs_meta_open(struct mfs_meta *meta, uint64_t ino, const struct mfs_cut *cut
 #define MFS_META_CONTENT (64U << 10) /* bytes of the largest file that is kept so */
 bool mfs_meta_content(struct mfs_meta *meta, uint64_t ino, uint64_t version, uint64_t off,
                       size_t len, void *buf);
+/* What is looked up next will be read: a look-up that asks brings the content along. */
+void mfs_meta_want_content(struct mfs_meta *meta);
 
 /* One open less. With `wait` false the call does not wait for it, and an unlinked file that this
  * ends is freed by housekeeping, else it is freed before return. */

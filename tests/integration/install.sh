@@ -11,7 +11,7 @@ cd "$T/usr"
 for file in bin/cm bin/lm bin/memefs sbin/mount.memefs share/man/man1/cm.1 share/man/man1/memefs.1 \
     share/man/man8/lm.8 share/man/man8/mount.memefs.8 lib/systemd/system/memefs-cm@.service \
     lib/systemd/system/memefs-lm@.service share/bash-completion/completions/cm \
-    share/bash-completion/completions/memefs share/memefs/logrotate; do
+    share/bash-completion/completions/memefs share/memefs/logrotate share/man/man3/libmemefs.3; do
     [ -s "$file" ] || fail "$file is not installed"
 done
 for program in cm lm; do
@@ -27,6 +27,10 @@ case $MEMEFS_BIN in
     done
     ;;
 esac
+[ -n "$(find . -name 'libmemefs.so.0')" ] || fail "libmemefs is not installed"
+pc=$(find . -name memefs.pc)
+need pkg-config
+[ "$(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --variable=includedir memefs)" = "$T/usr/include" ] || fail "memefs.pc: $(cat "$pc")"
 [ -n "$(find include/memefs -name '*.h')" ] || fail "no header is installed"
 cd /
 MEMEFS_BIN=$T/usr/bin

@@ -13,7 +13,7 @@ dpkg-deb -R "$deb" "$T/root"
 cd "$T/root"
 
 say "what is in it"
-for file in usr/bin/{cm,lm,memefs} usr/sbin/mount.memefs usr/lib/memefs/memefs-partition.so usr/share/man/man1/{cm,memefs}.1 \
+for file in usr/bin/{cm,lm,memefs} usr/sbin/mount.memefs usr/lib/memefs/memefs-partition.so usr/share/man/man1/{cm,memefs}.1 usr/share/man/man3/libmemefs.3 \
     usr/share/man/man8/{lm,mount.memefs}.8 usr/lib/systemd/system/memefs-{cm,lm}@.service etc/logrotate.d/memefs \
     usr/share/bash-completion/completions/{cm,memefs} usr/share/doc/memefs/copyright; do
     [ -s "$file" ] || fail "$file is not in the package"

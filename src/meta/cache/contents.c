@@ -106,8 +106,7 @@ bool mfs_contents_get(struct mfs_contents *c, uint64_t ino, uint64_t version, ui
         memset((char *)buf + stored, 0, len - stored);
     }
     pthread_mutex_unlock(&c->mutex);
-    if (atomic_load(&c->credit) < CREDIT_MAX)
-        atomic_fetch_add(&c->credit, 2);
+    mfs_contents_want(c);
     return kept;
 }
 
@@ -130,6 +129,12 @@ ssize_t mfs_contents_whole(struct mfs_contents *c, uint64_t ino, uint64_t versio
 size_t mfs_contents_wanted(struct mfs_contents *c)
 {
     return atomic_load(&c->credit) > 0 ? LOOKUP_MAX : 0;
+}
+
+void mfs_contents_want(struct mfs_contents *c)
+{
+    if (atomic_load(&c->credit) < CREDIT_MAX)
+        atomic_fetch_add(&c->credit, 2);
 }
 
 void mfs_contents_brought(struct mfs_contents *c)

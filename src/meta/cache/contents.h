@@ -32,6 +32,8 @@ ssize_t mfs_contents_whole(struct mfs_contents *c, uint64_t ino, uint64_t versio
 /* How much content a look-up should bring: 0 unless files were lately read after they had been
  * looked up. */
 size_t mfs_contents_wanted(struct mfs_contents *c);
+/* Some will be read after the next look-up. */
+void mfs_contents_want(struct mfs_contents *c);
 /* A look-up has brought some. */
 void mfs_contents_brought(struct mfs_contents *c);
 

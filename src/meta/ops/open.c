@@ -278,6 +278,11 @@ int mfs_meta_voids(struct mfs_meta *meta, uint64_t ino, struct mfs_ranges *voids
     return rc;
 }
 
+void mfs_meta_want_content(struct mfs_meta *meta)
+{
+    mfs_contents_want(meta->contents);
+}
+
 bool mfs_meta_content(struct mfs_meta *meta, uint64_t ino, uint64_t version, uint64_t off,
                       size_t len, void *buf)
 {
