@@ -206,6 +206,7 @@ static bool is_made(const struct mfs_stage_item *i, const struct stat *st)
 
     return !fstatat(i->dir->to, i->to, &there, AT_SYMLINK_NOFOLLOW) &&
            (there.st_mode & S_IFMT) == (st->st_mode & S_IFMT) &&
+           there.st_nlink >= st->st_nlink && /* what makes it may die before its other names */
            (!S_ISREG(st->st_mode) ||
             (there.st_size == st->st_size && there.st_mtim.tv_sec == st->st_mtim.tv_sec &&
              there.st_mtim.tv_nsec == st->st_mtim.tv_nsec));
