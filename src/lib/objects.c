@@ -122,7 +122,7 @@ int mfs_lib_put_slowly(struct memefs *fs, uint64_t dir, const char *name, const 
 {
     struct mfs_file *file;
     struct mfs_attr attr;
-    char other[40];
+    char other[40] = "";
     bool keep;
     int rc = other_name(fs, dir, name, other);
 

@@ -1,6 +1,7 @@
 /* A queue of asynchronous requests: threads of its own serve them one by one, each by the call that
  * a program would make. A request is waiting, being served, or done, and its place is free again
  * when the program has reaped it; `taken` counts all three. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -320,6 +321,7 @@ static unsigned take(struct memefs_queue *q, struct memefs_completion *done, uns
     unsigned n = 0;
     uint64_t count;
 
+    assert(done != NULL);
     while (n < most && q->done != NULL) {
         struct request *r = q->done;
 
