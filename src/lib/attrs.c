@@ -54,7 +54,7 @@ int mfs_lib_attr(struct memefs_file *file, struct mfs_attr *attr)
 static int stat_at(struct memefs *fs, struct memefs_file *at, const char *path, struct stat *st,
                    int at_flags)
 {
-    struct mfs_attr attr;
+    struct mfs_attr attr = {0};
     int rc = mfs_lib_enter(fs);
 
     if (rc == 0 && (st == NULL || (at_flags & ~(AT_FLAGS | AT_NO_AUTOMOUNT)) != 0))
@@ -74,7 +74,7 @@ int memefs_fstatat(struct memefs *fs, struct memefs_file *at, const char *path, 
 
 int memefs_fstat(struct memefs_file *file, struct stat *st)
 {
-    struct mfs_attr attr;
+    struct mfs_attr attr = {0};
     int rc = mfs_lib_enter_file(file);
 
     if (rc == 0 && st == NULL)
@@ -89,7 +89,7 @@ int memefs_fstat(struct memefs_file *file, struct stat *st)
 int memefs_faccessat(struct memefs *fs, struct memefs_file *at, const char *path, int mode,
                      int at_flags)
 {
-    struct mfs_attr attr;
+    struct mfs_attr attr = {0};
     int rc = mfs_lib_enter(fs);
 
     /* The ids of a connection are the effective ones, so that AT_EACCESS changes nothing. */
@@ -105,7 +105,7 @@ int memefs_faccessat(struct memefs *fs, struct memefs_file *at, const char *path
 
 int memefs_statfs(struct memefs *fs, struct statvfs *st)
 {
-    struct mfs_meta_space space;
+    struct mfs_meta_space space = {0};
     uint64_t left;
     int rc = mfs_lib_enter(fs);
 
@@ -154,7 +154,7 @@ static int change_once(struct memefs *fs, const struct mfs_attr *now, struct cha
 static int change(struct memefs *fs, struct memefs_file *at, const char *path, int at_flags,
                   const struct change *c)
 {
-    struct mfs_attr now;
+    struct mfs_attr now = {0};
     int rc = mfs_lib_look(fs, at, path, at_flags, &now);
 
     if (rc == 0)
@@ -202,7 +202,7 @@ int memefs_fchownat(struct memefs *fs, struct memefs_file *at, const char *path,
                     gid_t gid, int at_flags)
 {
     struct change c = {.attr = {.uid = uid, .gid = gid}, .may = may_chown, .of_owner = true};
-    struct mfs_attr attr;
+    struct mfs_attr attr = {0};
     int rc = mfs_lib_enter(fs);
 
     c.mask |= uid != (uid_t)-1 ? MFS_SET_UID : 0;
@@ -259,7 +259,7 @@ int memefs_utimensat(struct memefs *fs, struct memefs_file *at, const char *path
                      const struct timespec times[2], int at_flags)
 {
     struct change c = {.may = may_touch};
-    struct mfs_attr attr;
+    struct mfs_attr attr = {0};
     int rc = mfs_lib_enter(fs);
 
     if (rc == 0 && (at_flags & ~AT_FLAGS) != 0)
@@ -286,7 +286,7 @@ static int set_size(struct memefs *fs, const struct mfs_attr *now, off_t size)
 
 int memefs_truncate(struct memefs *fs, const char *path, off_t size)
 {
-    struct mfs_attr now;
+    struct mfs_attr now = {0};
     int rc = mfs_lib_enter(fs);
 
     if (rc == 0 && size < 0)

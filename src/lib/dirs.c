@@ -65,7 +65,7 @@ static int dir_new(struct memefs *fs, const struct mfs_attr *attr, unsigned flag
 static int opendir_at(struct memefs *fs, struct memefs_file *at, const char *path, unsigned flags,
                       int at_flags, struct memefs_dir **dir)
 {
-    struct mfs_attr attr;
+    struct mfs_attr attr = {0};
     int rc = mfs_lib_enter(fs);
 
     if (dir == NULL)
@@ -121,7 +121,7 @@ static int fill(struct memefs_dir *d)
 static int attributes(struct memefs_dir *d, const struct entry *e, struct stat *st)
 {
     struct memefs *fs = d->fs;
-    struct mfs_attr attr;
+    struct mfs_attr attr = {0};
     int rc = mfs_vfs_access(fs->vfs, &d->attr, &fs->ids, X_OK);
 
     if (rc == 0 && strcmp(e->name, ".") != 0 && strcmp(e->name, "..") != 0)

@@ -76,7 +76,7 @@ static int check_range(const void *buf, size_t *len, off_t off)
 /* As a kernel does before an append: it is told where the file ends, which it believes. */
 static uint64_t end_of(struct memefs_file *f)
 {
-    struct mfs_attr attr;
+    struct mfs_attr attr = {0};
 
     return mfs_vfs_size(f->open, &attr) || mfs_vfs_getattr(f->fs->vfs, f->attr.ino, &attr) == 0
                ? attr.size
@@ -146,7 +146,7 @@ ssize_t memefs_write(struct memefs_file *file, const void *buf, size_t len)
 
 static int64_t seek(struct memefs_file *f, off_t off, int whence)
 {
-    struct mfs_attr attr;
+    struct mfs_attr attr = {0};
     int64_t base = 0;
 
     switch (whence) {

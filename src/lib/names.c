@@ -28,7 +28,7 @@ struct maker {
 static int make_at(struct memefs *fs, const struct mfs_path_last *last, const struct maker *m)
 {
     const struct mfs_cred cred = mfs_lib_cred(fs, &last->dir);
-    struct mfs_attr attr;
+    struct mfs_attr attr = {0};
 
     if (m->link != NULL)
         return mfs_vfs_link(fs->vfs, m->link->ino, last->dir.ino, last->name, &attr);
@@ -40,7 +40,7 @@ static int make_at(struct memefs *fs, const struct mfs_path_last *last, const st
 /* A file can't be made where only a directory could be, nor may others find out what is there. */
 static int make_refused(struct memefs *fs, const struct mfs_path_last *last, int refusal)
 {
-    struct mfs_attr attr;
+    struct mfs_attr attr = {0};
     int rc = mfs_vfs_access(fs->vfs, &last->dir, &fs->ids, X_OK);
 
     if (rc == 0)
@@ -51,7 +51,7 @@ static int make_refused(struct memefs *fs, const struct mfs_path_last *last, int
 static int make_once(struct memefs *fs, struct memefs_file *at, const char *path,
                      const struct maker *m)
 {
-    struct mfs_path_last last;
+    struct mfs_path_last last = {0};
     int rc = mfs_lib_last(fs, at, path, &last);
 
     if (rc < 0)
@@ -123,7 +123,7 @@ static int link_once(struct memefs *fs, struct memefs_file *from_at, const char 
                      struct memefs_file *to_at, const char *to, int at_flags)
 {
     int nofollow = at_flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW;
-    struct mfs_attr attr;
+    struct mfs_attr attr = {0};
     const struct maker m = {.link = &attr};
     int rc = mfs_lib_look(fs, from_at, from, (at_flags & AT_EMPTY_PATH) | nofollow, &attr);
 
@@ -132,7 +132,7 @@ static int link_once(struct memefs *fs, struct memefs_file *from_at, const char 
     if (rc < 0)
         return rc;
     if (S_ISDIR(attr.mode)) {
-        struct mfs_path_last last;
+        struct mfs_path_last last = {0};
 
         rc = mfs_lib_last(fs, to_at, to, &last);
         return rc < 0 ? rc : make_refused(fs, &last, -EPERM);
@@ -160,7 +160,7 @@ int memefs_linkat(struct memefs *fs, struct memefs_file *from_at, const char *fr
 /* Rights to remove the name, or to put another inode in its place. */
 static int may_remove(struct memefs *fs, const struct mfs_path_last *last)
 {
-    struct mfs_attr victim;
+    struct mfs_attr victim = {0};
     bool look;
     int rc = mfs_rights_remove(fs->vfs, &fs->ids, &last->dir, &look);
 
@@ -185,7 +185,7 @@ static int dots_refused(const struct mfs_path_last *last, bool dir)
 
 static int slash_refused(struct memefs *fs, const struct mfs_path_last *last)
 {
-    struct mfs_attr attr;
+    struct mfs_attr attr = {0};
     int rc = mfs_vfs_lookup(fs->vfs, last->dir.ino, last->name, &attr);
 
     if (rc < 0)
@@ -195,7 +195,7 @@ static int slash_refused(struct memefs *fs, const struct mfs_path_last *last)
 
 static int remove_once(struct memefs *fs, struct memefs_file *at, const char *path, bool dir)
 {
-    struct mfs_path_last last;
+    struct mfs_path_last last = {0};
     int rc = mfs_lib_last(fs, at, path, &last);
 
     if (rc < 0)
@@ -242,7 +242,7 @@ static int may_move(struct memefs *fs, const struct mfs_path_last *from,
     bool exchange = flags & RENAME_EXCHANGE;
     bool slash = from->slash || (to->slash && !exchange);
     bool moves = from->dir.ino != to->dir.ino && fs->ids.uid != 0;
-    struct mfs_attr attr;
+    struct mfs_attr attr = {0};
     int rc;
 
     if (slash || moves) {
@@ -274,7 +274,7 @@ static int may_replace(struct memefs *fs, const struct mfs_path_last *to)
 /* Is the directory `dir` at or below `top`? 1, 0 or -errno. */
 static int is_below(struct memefs *fs, uint64_t dir, uint64_t top)
 {
-    struct mfs_attr attr;
+    struct mfs_attr attr = {0};
     int rc = 0;
 
     while (dir != top && dir != MFS_ROOT_INO && rc == 0) {
@@ -289,7 +289,7 @@ static int is_below(struct memefs *fs, uint64_t dir, uint64_t top)
 static int refusal(struct memefs *fs, const struct mfs_path_last *from,
                    const struct mfs_path_last *to, unsigned flags, int rc)
 {
-    struct mfs_attr source, target;
+    struct mfs_attr source = {0}, target = {0};
     int source_rc = look_up(fs, from, &source), target_rc = look_up(fs, to, &target);
 
     if (source_rc < 0)
@@ -313,7 +313,7 @@ static bool is_refusal(int rc)
 static int rename_once(struct memefs *fs, struct memefs_file *from_at, const char *from_path,
                        struct memefs_file *to_at, const char *to_path, unsigned flags)
 {
-    struct mfs_path_last from, to;
+    struct mfs_path_last from = {0}, to = {0};
     int rc = mfs_lib_last(fs, from_at, from_path, &from);
 
     if (rc == 0)

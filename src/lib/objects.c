@@ -75,7 +75,7 @@ void mfs_lib_where_fini(struct mfs_lib_where *w)
 
 int mfs_lib_may_put(struct memefs *fs, const struct mfs_path_last *last, const char *name)
 {
-    struct mfs_attr victim;
+    struct mfs_attr victim = {0};
     bool look;
     int rc = mfs_rights_remove(fs->vfs, &fs->ids, &last->dir, &look);
 
@@ -121,7 +121,7 @@ int mfs_lib_put_slowly(struct memefs *fs, uint64_t dir, const char *name, const 
                        size_t len, bool exclusive)
 {
     struct mfs_file *file;
-    struct mfs_attr attr;
+    struct mfs_attr attr = {0};
     char other[40] = "";
     bool keep;
     int rc = other_name(fs, dir, name, other);
@@ -223,7 +223,7 @@ int mfs_lib_get_known(struct memefs *fs, uint64_t dir, const char *name, void *b
                       void **alloc, int64_t *size)
 {
     struct mfs_meta *meta = mfs_vfs_meta(fs->vfs);
-    struct mfs_attr attr;
+    struct mfs_attr attr = {0};
     size_t len;
     int rc = mfs_vfs_lookup(fs->vfs, dir, name, &attr);
 
@@ -283,7 +283,7 @@ static int64_t read_alloc(struct memefs_file *f, void **alloc)
 
 static int64_t read_into(struct memefs_file *f, void *buf, size_t cap)
 {
-    struct mfs_attr attr;
+    struct mfs_attr attr = {0};
     ssize_t n = mfs_lib_read(f, buf, cap, 0);
 
     if (n < 0 || (size_t)n < cap)
@@ -295,7 +295,7 @@ static int64_t read_into(struct memefs_file *f, void *buf, size_t cap)
 int64_t mfs_lib_get_open(struct memefs *fs, const char *path, void *buf, size_t cap, void **alloc)
 {
     struct memefs_file *f;
-    struct mfs_attr attr;
+    struct mfs_attr attr = {0};
     int64_t n = mfs_lib_open(fs, NULL, path, O_RDONLY, 0, &f);
 
     if (n < 0)

@@ -93,7 +93,7 @@ static int open_found(struct memefs *fs, const struct mfs_attr *attr, int flags,
 static int open_plain(struct memefs *fs, struct memefs_file *at, const char *path, int flags,
                       struct memefs_file **file)
 {
-    struct mfs_attr attr;
+    struct mfs_attr attr = {0};
     int rc = mfs_lib_look(fs, at, path, flags & O_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0, &attr);
 
     return rc < 0 ? rc : open_found(fs, &attr, flags, file);
@@ -106,7 +106,7 @@ static int create_at(struct memefs *fs, const struct mfs_path_last *last, int fl
 {
     const struct mfs_cred cred = mfs_lib_cred(fs, &last->dir);
     struct mfs_file *open;
-    struct mfs_attr attr;
+    struct mfs_attr attr = {0};
     bool keep;
     int rc =
         mfs_vfs_create_open(fs->vfs, last->dir.ino, last->name, mode & 07777,
@@ -126,7 +126,7 @@ static int check_created(const struct mfs_path_last *last)
 static int create_looking(struct memefs *fs, uint64_t from, const char *path, int flags,
                           mode_t mode, struct memefs_file **file)
 {
-    struct mfs_path_last last;
+    struct mfs_path_last last = {0};
     int rc =
         mfs_path_last(fs->vfs, &fs->ids, from, path, true, !(flags & (O_EXCL | O_NOFOLLOW)), &last);
 
@@ -147,7 +147,7 @@ static int create_looking(struct memefs *fs, uint64_t from, const char *path, in
 static int create(struct memefs *fs, struct memefs_file *at, const char *path, int flags,
                   mode_t mode, struct memefs_file **file)
 {
-    struct mfs_path_last last;
+    struct mfs_path_last last = {0};
     uint64_t from = MFS_ROOT_INO;
     int rc = path == NULL ? -EINVAL : *path == '/' ? 0 : mfs_lib_from(fs, at, &from);
 
@@ -172,7 +172,7 @@ static int create(struct memefs *fs, struct memefs_file *at, const char *path, i
 static int make_nameless(struct memefs *fs, struct memefs_file *at, const char *path, int flags,
                          mode_t mode, struct memefs_file **file)
 {
-    struct mfs_attr dir, attr;
+    struct mfs_attr dir = {0}, attr = {0};
     struct mfs_file *open;
     struct mfs_cred cred;
     bool keep;

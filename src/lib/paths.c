@@ -13,7 +13,7 @@ static ssize_t read_link(struct memefs *fs, struct memefs_file *at, const char *
                          size_t size)
 {
     char target[MFS_SYMLINK_MAX + 1];
-    struct mfs_attr attr;
+    struct mfs_attr attr = {0};
     int n = mfs_lib_enter(fs);
 
     if (n == 0 && (buf == NULL || size == 0))

@@ -135,7 +135,7 @@ ssize_t memefs_layout(struct memefs *fs, const char *path, uint64_t off, uint64_
 {
     struct pieces p = {.out = pieces, .size = size, .room = n};
     struct mfs_table *t = NULL;
-    struct mfs_attr attr;
+    struct mfs_attr attr = {0};
     uint64_t end;
     int rc = mfs_lib_enter(fs);
 

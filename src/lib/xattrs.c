@@ -42,7 +42,7 @@ static int look_for(struct memefs *fs, struct memefs_file *at, const char *path,
 ssize_t memefs_getxattrat(struct memefs *fs, struct memefs_file *at, const char *path,
                           const char *name, void *value, size_t size, int at_flags)
 {
-    struct mfs_attr attr;
+    struct mfs_attr attr = {0};
     ssize_t n = look_for(fs, at, path, name, at_flags, &attr);
 
     if (n == 0 && size > 0 && value == NULL)
@@ -60,7 +60,7 @@ ssize_t memefs_getxattrat(struct memefs *fs, struct memefs_file *at, const char 
 ssize_t memefs_listxattrat(struct memefs *fs, struct memefs_file *at, const char *path, char *names,
                            size_t size, int at_flags)
 {
-    struct mfs_attr attr;
+    struct mfs_attr attr = {0};
     ssize_t n = look(fs, at, path, at_flags, &attr);
 
     if (n == 0 && size > 0 && names == NULL)
@@ -84,7 +84,7 @@ static int set(struct memefs *fs, const struct mfs_attr *attr, const char *name,
 int memefs_setxattrat(struct memefs *fs, struct memefs_file *at, const char *path, const char *name,
                       const void *value, size_t size, int flags, int at_flags)
 {
-    struct mfs_attr attr;
+    struct mfs_attr attr = {0};
     int rc = look_for(fs, at, path, name, at_flags, &attr);
 
     if (rc == 0 && ((size > 0 && value == NULL) || (flags & ~(XATTR_CREATE | XATTR_REPLACE)) != 0))
@@ -105,7 +105,7 @@ int memefs_setxattrat(struct memefs *fs, struct memefs_file *at, const char *pat
 int memefs_removexattrat(struct memefs *fs, struct memefs_file *at, const char *path,
                          const char *name, int at_flags)
 {
-    struct mfs_attr attr;
+    struct mfs_attr attr = {0};
     int rc = look_for(fs, at, path, name, at_flags, &attr);
 
     if (rc == 0)
