@@ -126,6 +126,28 @@ static void test_random(void **state)
     mfs_readahead_destroy(ra);
 }
 
+/* Of a sequence that leaves most of the file out, only its beginning is fetched whole; where a
+ * reader goes on with every byte, all is again. */
+static void test_sparse(void **state)
+{
+    struct env *e = *state;
+    struct mfs_readahead *ra = open_ra(e);
+    struct mfs_store_stats before, after;
+    uint64_t off;
+
+    mfs_store_stats(e->t.store, &before);
+    for (off = 0; off < SIZE / 2; off += STRIPE / 4)
+        assert_int_equal(read_check(ra, off, 1000, 1), 0);
+    mfs_store_stats(e->t.store, &after);
+    assert_true(after.bytes_in - before.bytes_in < SIZE / 4);
+    before = after;
+    for (; off < SIZE; off += 16384)
+        assert_int_equal(read_check(ra, off, 16384, 1), 0);
+    mfs_store_stats(e->t.store, &after);
+    assert_true(after.commands - before.commands <= STRIPES / 2 + 16);
+    mfs_readahead_destroy(ra);
+}
+
 /* The first read of a small file costs one command, in the caller's thread. */
 static void test_small_file(void **state)
 {
@@ -412,11 +434,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sequential), cmocka_unit_test(test_out_of_order),
-        cmocka_unit_test(test_random),     cmocka_unit_test(test_small_file),
-        cmocka_unit_test(test_holes),      cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_drop),       cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_failure),    cmocka_unit_test(test_fails_once),
-        cmocka_unit_test(test_view),       cmocka_unit_test(test_view_holds),
+        cmocka_unit_test(test_random),     cmocka_unit_test(test_sparse),
+        cmocka_unit_test(test_small_file), cmocka_unit_test(test_holes),
+        cmocka_unit_test(test_memory),     cmocka_unit_test(test_drop),
+        cmocka_unit_test(test_threads),    cmocka_unit_test(test_failure),
+        cmocka_unit_test(test_fails_once), cmocka_unit_test(test_view),
+        cmocka_unit_test(test_view_holds),
     };
 
     return cmocka_run_group_tests(tests, open_group, close_group);

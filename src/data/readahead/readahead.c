@@ -4,9 +4,10 @@
  * The kernel sends the reads of one program from several threads, so "in sequence" means near the
  * furthest read so far. The window (stripes ahead) starts at one and doubles with each stripe that
  * the reader has got through. Stripes of slow nodes are asked for earlier: bandwidth × delay, in
- * stripes of this reader. Reads that are not in sequence, and the first one of a small file, go to
- * the stripes directly and ask for just their bytes; whole stripes wait until their link has room.
- */
+ * stripes of this reader. Reads that are not in sequence, the first one of a small file, and those
+ * of a sequence that leaves most of the file out, go to the stripes directly and ask for just their
+ * bytes; whole stripes wait until their link has room. (The kernel reads so itself: of a file that
+ * was written in parts that do not end with a page, it has all pages but those.) */
 #include "data/readahead/readahead_impl.h"
 
 #include <assert.h>
@@ -29,6 +30,8 @@
 #define BEHIND      3U              /* stripes behind the furthest read that are kept */
 #define STEP_OF     4               /* the last step is so much of what counts as the step */
 #define DEEP        64U             /* stripes ahead at most, on slow links */
+#define SPARSE      8U  /* less than this part of a sequence is read: no stripe is fetched for it */
+#define RECENT      16U /* stripes of a sequence that tell whether it is sparse */
 
 static_assert(TURN_LOOK < TURN_MAX && TURN_MAX < WAIT_MAX, "looks come in time");
 
@@ -104,6 +107,25 @@ static void notice_step(struct mfs_readahead *ra, uint64_t stripes)
     ra->stepped_at = now;
 }
 
+/* What is long ago counts less and less. */
+static void forget_beginning(struct mfs_readahead *ra)
+{
+    uint64_t span = ra->next - ra->begin;
+
+    if (span < RECENT * (uint64_t)ra->pool->stripe_size)
+        return;
+    ra->begin += span / 2;
+    ra->asked /= 2;
+}
+
+/* Is so little of the sequence read that most of what is fetched for it would be for nothing? */
+static bool is_sparse(const struct mfs_readahead *ra)
+{
+    uint64_t span = ra->next - ra->begin;
+
+    return span >= 2 * (uint64_t)ra->pool->stripe_size && ra->asked < span / SPARSE;
+}
+
 static void notice(struct mfs_readahead *ra, uint64_t off, size_t len)
 {
     uint32_t stripe_size = ra->pool->stripe_size, max = ra->pool->opts.window;
@@ -115,8 +137,10 @@ static void notice(struct mfs_readahead *ra, uint64_t off, size_t len)
     } else {
         stop_sequence(ra);
         ra->run = 1;
-        ra->next = off;
+        ra->next = ra->begin = off;
+        ra->asked = 0;
     }
+    ra->asked += len;
     if (end / stripe_size > ra->next / stripe_size)
         notice_step(ra, end / stripe_size - ra->next / stripe_size);
     if (!ra->window && (ra->run > 1 || (off == 0 && len >= EAGER_BYTES)))
@@ -125,6 +149,9 @@ static void notice(struct mfs_readahead *ra, uint64_t off, size_t len)
         ra->window = ra->window * 2 < max ? ra->window * 2 : max;
     if (end > ra->next)
         ra->next = end;
+    forget_beginning(ra);
+    if (is_sparse(ra))
+        ra->window = 0;
 }
 
 static struct mfs_fetch *find(struct mfs_readahead *ra, uint32_t stripe)

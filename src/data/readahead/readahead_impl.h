@@ -45,6 +45,7 @@ struct mfs_readahead {
     /* Guarded by the pool's lock. */
     struct mfs_fetches fetches; /* a handful */
     uint64_t next;              /* end of the furthest read of the sequence */
+    uint64_t begin, asked;      /* since here, so many bytes of it were read */
     unsigned run;               /* reads in sequence */
     uint32_t window;            /* stripes to be ahead; 0: not sequential */
     int64_t step, stepped_at; /* ns from stripe to stripe, the last ones counting most; since … */
