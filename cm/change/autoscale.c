@@ -134,8 +134,10 @@ static bool look(const struct mfs_cm *cm, struct mfs_policy_view *v)
         full = (double)used / (double)n->last.memory_capacity;
         v->used += used;
         v->capacity += n->last.memory_capacity;
-        if (full > v->fullest)
+        if (full > v->fullest) {
             v->fullest = full;
+            v->fullest_parts = n->parts_seen;
+        }
     }
     return true;
 }

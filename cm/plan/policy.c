@@ -185,12 +185,12 @@ static double fill_with(const struct mfs_policy_view *v, uint64_t used, uint32_t
 }
 
 /* From so many nodes on no node has as many partitions as the fullest node may have now; 0: more
- * nodes are of no use to it, as it has but one. */
+ * nodes are of no use to it, as it has but one: all may have, or it has given the others away. */
 static uint32_t relieving(const struct mfs_policy_view *v)
 {
     double most = ceil((double)v->partitions / v->nodes);
 
-    return most > 1 ? (uint32_t)ceil(v->partitions / (most - 1)) : 0;
+    return most > 1 && v->fullest_parts != 1 ? (uint32_t)ceil(v->partitions / (most - 1)) : 0;
 }
 
 static void out(const struct mfs_policy *p, const struct mfs_policy_settings *s, uint32_t start,

@@ -60,6 +60,7 @@ struct mfs_policy_view {
     uint32_t nodes, partitions;
     uint64_t used, capacity; /* bytes over all nodes */
     double fullest;          /* used / capacity of the fullest node */
+    uint32_t fullest_parts;  /* that it has; 0: not known */
     bool changing;           /* a change of nodes runs: watched, nothing decided */
 };
 

@@ -31,7 +31,7 @@ struct sim {
     bool quick;                /* changes are over before the next look */
     unsigned outs, ins, turns; /* changes; turns: an out after an in or the other way round */
     int direction;
-    uint32_t most;
+    uint32_t most, fullest_parts;
 };
 
 static void begin(struct sim *x, const char *name, uint32_t nodes, uint32_t parts,
@@ -63,7 +63,8 @@ static int second(struct sim *x, double demand)
                                 .partitions = x->parts,
                                 .used = (uint64_t)used,
                                 .capacity = (uint64_t)(x->nodes * NODE_BYTES),
-                                .fullest = fmin(1, fullest(x, used))};
+                                .fullest = fmin(1, fullest(x, used)),
+                                .fullest_parts = x->fullest_parts};
     int change;
 
     mfs_policy_decide(&x->policy, &x->s, x->start, &x->memory, &v, &x->last);
@@ -239,6 +240,13 @@ static void one_full_node_counts(void **state)
     x.luck = 3; /* one partition of eight has three times its part: nothing helps */
     hold(&x, 2.7e6, 100);
     assert_int_equal(x.outs, 0);
+    for (uint32_t left = 1; left <= 2; left++) { /* partitions: it has given the others away */
+        begin(&x, "cso", 4, 32, &plain);
+        x.luck = 3;
+        x.fullest_parts = left;
+        hold(&x, 1.5e6, 100);
+        assert_int_equal(x.outs > 0, left > 1);
+    }
 }
 
 static void constant_demand(struct sim *x, double demand)
