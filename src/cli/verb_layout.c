@@ -21,13 +21,14 @@ struct part {
 
 #define HINT_PREFIX "user.memefs."
 
+/* Asked for by name: files do not list what can't be set for them. */
+static const char *const hint_names[] = {"place", "ttl"};
+
 struct layout {
     char deployment[64];
     uint64_t epoch, ino, size, data_end;
     uint32_t stripe_size, nparts;
     struct part *part;
-    char *hints; /* names of attributes, as listxattr(2) gives them */
-    ssize_t hints_len;
 };
 
 /* What of a file one node has. */
@@ -80,23 +81,6 @@ static void parse_parts(char *text, struct layout *l)
     }
 }
 
-/* What is no hint's stays in the list, and is skipped when it is shown. */
-static int load_hints(const char *file, struct layout *l)
-{
-    ssize_t n = listxattr(file, NULL, 0);
-
-    if (n <= 0)
-        return n < 0 ? -errno : 0;
-    l->hints = malloc((size_t)n + 1);
-    if (l->hints == NULL)
-        return -ENOMEM;
-    l->hints_len = listxattr(file, l->hints, (size_t)n);
-    if (l->hints_len < 0)
-        return -errno;
-    l->hints[l->hints_len] = '\0';
-    return 0;
-}
-
 static int load(const char *file, struct layout *l)
 {
     char *buf = malloc(MEMEFS_LAYOUT_MAX + 1);
@@ -111,7 +95,7 @@ static int load(const char *file, struct layout *l)
             parse_parts(buf, l);
     }
     free(buf);
-    return rc == 0 ? load_hints(file, l) : rc;
+    return rc;
 }
 
 static void print_hint(const char *name, const char *value, bool first, bool json)
@@ -126,23 +110,20 @@ static void print_hint(const char *name, const char *value, bool first, bool jso
     mfs_verb_json_text(value);
 }
 
-static void print_hints(const char *file, const struct layout *l, bool json)
+static void print_hints(const char *file, bool json)
 {
-    size_t skip = sizeof HINT_PREFIX - 1;
     bool any = false;
 
-    for (ssize_t at = 0; at < l->hints_len; at += (ssize_t)strlen(l->hints + at) + 1) {
-        const char *name = l->hints + at;
-        char value[256];
+    for (size_t i = 0; i < sizeof hint_names / sizeof *hint_names; i++) {
+        char name[64], value[256];
         ssize_t n;
 
-        if (strncmp(name, HINT_PREFIX, skip) != 0)
-            continue;
+        snprintf(name, sizeof name, HINT_PREFIX "%s", hint_names[i]);
         n = getxattr(file, name, value, sizeof value - 1);
         if (n < 0)
             continue;
         value[n] = '\0';
-        print_hint(name + skip, value, !any, json);
+        print_hint(hint_names[i], value, !any, json);
         any = true;
     }
     if (any && !json)
@@ -156,7 +137,7 @@ static void print_head(const char *file, const struct layout *l, uint64_t stripe
         printf(": inode %" PRIu64 ", %" PRIu64 " bytes, %" PRIu64 " stripes of %" PRIu32
                " bytes, home partition %" PRIu32 " of %" PRIu32 "\n",
                l->ino, l->size, stripes, l->stripe_size, mfs_placement_home(l->ino), l->nparts);
-        print_hints(file, l, json);
+        print_hints(file, json);
         return;
     }
     printf("{\"file\": ");
@@ -167,7 +148,7 @@ static void print_head(const char *file, const struct layout *l, uint64_t stripe
            ", \"stripe_size\": %" PRIu32 ", \"partitions\": %" PRIu32 ", \"home\": %" PRIu32
            ", \"hints\": {",
            l->epoch, l->ino, l->size, l->stripe_size, l->nparts, mfs_placement_home(l->ino));
-    print_hints(file, l, json);
+    print_hints(file, json);
     printf("}, \"stripes\": [");
 }
 
@@ -249,7 +230,6 @@ static int layout(const char *file, bool json, struct mfs_err *err)
     if (rc == 0)
         rc = show(file, &l, json);
     free(l.part);
-    free(l.hints);
     if (rc == -EOPNOTSUPP || rc == -ENODATA || rc == -EPROTO)
         return mfs_err_set(err, rc, "%s: not on a MemEFS mount", file);
     return rc < 0 ? mfs_err_set(err, rc, "%s: %s", file, strerror(-rc)) : 0;

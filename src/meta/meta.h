@@ -191,7 +191,8 @@ struct mfs_new {
 };
 
 /* Which of the node's partitions is to be the home of a file of that name (NULL: of none): that of
- * the name, if it is one of them. False: the node has none. Does not block. */
+ * the name, if it is one of them. False: the node has none, or had no memory lately. Does not
+ * block. */
 bool mfs_meta_home_at(struct mfs_meta *meta, uint32_t node, uint64_t parent, const char *name,
                       uint32_t *home);
 

@@ -274,6 +274,21 @@ void mfs_store_parts(struct mfs_store *store, struct mfs_store_part *parts)
     pthread_mutex_unlock(&store->lock);
 }
 
+bool mfs_store_node_full(struct mfs_store *store, uint32_t node, int64_t within)
+{
+    int64_t since = mfs_clock_mono() - within;
+    bool full = false;
+
+    pthread_mutex_lock(&store->lock);
+    for (uint32_t i = 0; i < store->nparts && !full; i++) {
+        int64_t at = store->part[i].seen.full_at;
+
+        full = store->table->part[i].node == node && at != 0 && at >= since;
+    }
+    pthread_mutex_unlock(&store->lock);
+    return full;
+}
+
 static bool ails(const struct mfs_part *p, int64_t now)
 {
     return p->down_since || p->fenced || p->silent_until > now ||

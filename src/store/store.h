@@ -74,6 +74,10 @@ void mfs_store_parts(struct mfs_store *store, struct mfs_store_part *parts); /* 
  * bits, of nparts; returns how many they are. */
 size_t mfs_store_ailing(struct mfs_store *store, unsigned char *bits);
 
+/* Has a partition that is at that node now had no memory for a call of this store within the last
+ * so many ns? One has none only when its node has none. Any thread, does not block. */
+bool mfs_store_node_full(struct mfs_store *store, uint32_t node, int64_t within);
+
 /* Installs a newer table (takes it over in any case): idle connections to partitions whose address
  * or password changed are closed, later commands use the new ones. Returns 0, -ESTALE when the
  * epoch is not newer, -EINVAL when it is not a table of the same deployment shape. */

@@ -4,6 +4,7 @@
 # ctest: waits timeout=120
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
+ALLOW_LOG='No space left'
 need jq setfattr getfattr python3
 
 MEMORY=256M
@@ -134,6 +135,20 @@ expect_fail 1 getfattr -n user.memefs.ttl short/one
 while sleep 1; do echo again >>"$MNT1/short/fresh"; done &
 writer=$!
 
+say "what copies them takes no offence"
+equal "" "$(getfattr -d d/f100)" "attributes of a file"
+cp --preserve=xattr d/f100 d/in/none/preserved || fail "cp"
+tar -C d --xattrs --xattrs-include='user.*' -cf "$T/d.tar" f100 f4096
+tar -C d/in/none --xattrs --xattrs-include='user.*' -xf "$T/d.tar" 2>"$T/tar.out" || fail "tar"
+equal "" "$(cat "$T/tar.out")" "what tar says"
+if command -v rsync >/dev/null; then
+    mkdir d/synced
+    for _ in 1 2; do
+        rsync -aX d/in/none/ d/synced 2>"$T/rsync.out" || fail "rsync to a directory with a hint: $(cat "$T/rsync.out")"
+        rsync -aX d/f100 d/f4096 d/in 2>"$T/rsync.out" || fail "rsync from a directory with a hint: $(cat "$T/rsync.out")"
+    done
+fi
+
 say "they are files like others"
 echo more >>d/f5000000
 echo more >>"$MNT1/d/f5000000"
@@ -198,7 +213,29 @@ is_placed node:node-2 "$MNT1/d"
 head -c 5000000 /dev/urandom >d/late # where there is no such node, as without a hint
 [ "$(nodes_of d/late | wc -w)" -gt 1 ] || fail "$(memefs layout d/late)"
 refused "Invalid argument" "one of node-0, node-1, node-3, node-4" place node:2 d
-rm -r d here keep
+place d/f4096 node:2 # it is one of those: nothing to do
+
+say "a full node"
+fill() # grows a file at node 3 to where it has no memory
+{
+    head -c 400M /dev/zero 2>"$T/fill.out" >>full/large && fail "node 3 was to be full"
+    grep -q 'No space left' "$T/fill.out" || fail "$(cat "$T/fill.out")"
+}
+one_is_left() # of its partitions at node 3, which has given the others away
+{
+    [ "$(cm_ status --json | jq '.nodes[] | select(.id == 3) | .partitions')" = 1 ]
+}
+mkdir full
+place full node:3
+fill
+wait_for 40 one_is_left || fail "$(cm_ status)"
+fill
+made=0 # one of 32 goes where the large file is, by its name
+for n in {1..32}; do
+    if head -c 300000 /dev/urandom 2>/dev/null >"full/f$n"; then made=$((made + 1)); fi
+done
+[ "$made" -ge 24 ] || fail "of 32 files at a full node $made could be made"
+rm -r full d here keep
 equal "" "$(ls -A "$MNT1")" "what is left"
 fsck_silent
 grep -q ' 0 stripes: clean$' "$T/fsck.out" || fail "stripes are left: $(cat "$T/fsck.out")"

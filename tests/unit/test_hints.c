@@ -52,6 +52,7 @@ static void texts(void **state)
     memset(longer, 'a', sizeof longer);
     assert_int_equal(mfs_hint_parse_place(longer, sizeof longer, &hints), -EINVAL);
     assert_int_equal(mfs_hint_parse_place("local", 6, &hints), -EINVAL); /* with its NUL */
+    assert_int_equal(mfs_hint_parse_place(NULL, 0, &hints), -EINVAL);
 }
 
 static void times(void **state)
@@ -259,10 +260,25 @@ static void write_some(struct mfs_file *f)
     mfs_vfs_release(f);
 }
 
+/* Inodes in that partition, ever. */
+static long long made(uint32_t part)
+{
+    const struct mfs_arg argv[] = {{"GET", 3}, {"#seq", 4}};
+    char text[24] = "";
+    struct mfs_cmd cmd = {
+        .part = part, .argc = 2, .argv = argv, .into = text, .into_cap = sizeof text - 1};
+
+    assert_int_equal(mfs_store_exec(a.store, &cmd, 1), 0);
+    assert_true(cmd.into_len > 0);
+    mfs_cmds_fini(&cmd, 1);
+    return strtoll(text, NULL, 10);
+}
+
 /* Names are in all partitions, files in that of the node. */
 static void of_files(void **state)
 {
     uint64_t dir = new_dir(MFS_ROOT_INO, "d");
+    long long inodes;
     struct mfs_attr attr, seen;
     struct mfs_file *f;
     bool keep;
@@ -278,7 +294,9 @@ static void of_files(void **state)
                          0);
         write_some(f);
         expect_together(&b, &attr, 1);
+        inodes = made(1);
         has_place(&b, attr.ino, "node:node-1");
+        assert_int_equal(mfs_vfs_listxattr(b.vfs, attr.ino, true, NULL, 0), 0);
         assert_int_equal(mfs_vfs_lookup(b.vfs, dir, name, &seen), 0);
         assert_int_equal(seen.ino, attr.ino);
         assert_int_equal(seen.nlink, 1);
@@ -290,6 +308,7 @@ static void of_files(void **state)
             mfs_vfs_create_open(b.vfs, dir, name, 0640, O_RDWR, &root, &seen, &f, &keep), 0);
         assert_int_equal(seen.ino, attr.ino);
         mfs_vfs_release(f);
+        assert_int_equal(made(1), inodes); /* none in vain */
         assert_int_equal(mfs_vfs_unlink(b.vfs, dir, name), 0);
         assert_true(gone_in_time(&a, attr.ino));
     }
@@ -307,6 +326,7 @@ static void of_files(void **state)
     /* what stays of a name is neither here nor there */
     assert_int_equal(mfs_vfs_mknod(b.vfs, dir, "p", S_IFIFO | 0600, 0, &root, &attr), 0);
     assert_int_equal(attr.rdev, 0);
+    assert_int_equal(set(&b, new_file(&b, MFS_ROOT_INO, "bare"), "local", XATTR_REPLACE), -ENODATA);
     assert_int_equal(mfs_vfs_mknod(b.vfs, dir, "c", S_IFCHR | 0600, 0x103, &root, &attr), 0);
     assert_int_equal(attr.rdev, 0x103);
 }
@@ -366,6 +386,7 @@ static void nodes_that_are_gone(void **state)
     assert_int_equal(mfs_placement_home(attr.ino), mfs_placement_entry(dir, "f", 1, NPARTS));
     assert_false(attr.ino & MFS_INO_TOGETHER);
     has_place(&b, attr.ino, "node:node-2");
+    assert_int_equal(set(&a, attr.ino, "node:2", 0), 0); /* as it is */
     assert_int_equal(set(&a, dir, "node:2", 0), -EINVAL);
     has_place(&b, dir, "node:node-2");
     assert_int_equal(set(&a, dir, "local", 0), 0);

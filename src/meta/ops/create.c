@@ -440,6 +440,7 @@ int mfs_meta_tmpfile(struct mfs_meta *meta, uint64_t parent, const struct mfs_ne
     sid = mfs_ino_arg(b.sid);
     mfs_part_arg(b.part, prefix);
     mfs_call_command(&c, "mfs_tmpfile");
+    c.cmd.full_at_once = new->hints &MFS_HINT_TOGETHER; /* there may be memory elsewhere */
     mfs_args_bin(&c.args, prefix, sizeof prefix);
     mfs_args_bin(&c.args, sid.b, sizeof sid.b);
     mfs_args_bin(&c.args, b.record, b.record_len);

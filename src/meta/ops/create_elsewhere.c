@@ -9,6 +9,10 @@
 #include "base/hash.h"
 #include "meta/ops/ops.h"
 
+/* After a node has refused something for want of memory no file is made for it: it might take the
+ * inode yet, and then lose all that is written. */
+#define FULL_FOR (30 * MFS_SEC)
+
 /* One of the node's partitions, by the hash. */
 static bool choose(const uint32_t *nodes, uint32_t nparts, uint32_t node, uint64_t hash,
                    uint32_t *part)
@@ -28,11 +32,14 @@ static bool choose(const uint32_t *nodes, uint32_t nparts, uint32_t node, uint64
 bool mfs_meta_home_at(struct mfs_meta *meta, uint32_t node, uint64_t parent, const char *name,
                       uint32_t *home)
 {
-    uint32_t *nodes = malloc(meta->nparts * sizeof *nodes);
     size_t len = name ? strlen(name) : 0;
     uint64_t hash = 0;
+    uint32_t *nodes;
     bool found;
 
+    if (mfs_store_node_full(meta->store, node, FULL_FOR))
+        return false;
+    nodes = malloc(meta->nparts * sizeof *nodes);
     if (!nodes)
         return false;
     mfs_store_nodes(meta->store, nodes);
@@ -61,19 +68,13 @@ static bool is_name(const char *name)
     return *name && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 }
 
-int mfs_create_elsewhere(struct mfs_meta *meta, uint64_t parent, const char *name,
-                         const struct mfs_new *new, bool exclusive, struct mfs_attr *attr,
-                         bool *created)
+/* -ESTALE: the inode is gone before it has got its name. */
+static int make(struct mfs_meta *meta, uint64_t parent, const char *name, const struct mfs_new *new,
+                bool exclusive, struct mfs_attr *attr, bool *created)
 {
+    int rc = mfs_meta_tmpfile(meta, parent, new, true, attr);
     uint64_t ino;
-    int rc;
 
-    *created = false;
-    if (strlen(name) > MFS_NAME_LEN_MAX)
-        return -ENAMETOOLONG;
-    if (!is_name(name))
-        return -EEXIST;
-    rc = mfs_meta_tmpfile(meta, parent, new, true, attr);
     if (rc == -ENOSPC)
         return create_without_place(meta, parent, name, new, exclusive, attr, created);
     if (rc)
@@ -87,4 +88,30 @@ int mfs_create_elsewhere(struct mfs_meta *meta, uint64_t parent, const char *nam
     if (rc != -EEXIST || exclusive)
         return rc;
     return create_without_place(meta, parent, name, new, exclusive, attr, created);
+}
+
+/* What is there already is found before an inode is made in vain: a kernel has just asked, so that
+ * it is mostly known by a lease, but a program with a lock file asks by this again and again. */
+int mfs_create_elsewhere(struct mfs_meta *meta, uint64_t parent, const char *name,
+                         const struct mfs_new *new, bool exclusive, struct mfs_attr *attr,
+                         bool *created)
+{
+    int rc;
+
+    *created = false;
+    if (strlen(name) > MFS_NAME_LEN_MAX)
+        return -ENAMETOOLONG;
+    if (!is_name(name))
+        return -EEXIST;
+    rc = mfs_meta_lookup(meta, parent, name, attr);
+    if (!rc && exclusive)
+        return -EEXIST;
+    if (!rc)
+        return create_without_place(meta, parent, name, new, exclusive, attr, created);
+    if (rc != -ENOENT)
+        return rc;
+    rc = make(meta, parent, name, new, exclusive, attr, created);
+    if (rc == -ESTALE) /* the session has lapsed between, and the inode with it */
+        rc = make(meta, parent, name, new, exclusive, attr, created);
+    return rc;
 }

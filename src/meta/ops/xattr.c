@@ -256,9 +256,10 @@ static void add_name(struct names *l, const char *name, size_t len)
     l->n += len + 1;
 }
 
+/* Not of files: what is listed is copied, and theirs can't be set for a copy. */
 static void add_hints(struct names *l, const struct mfs_attr *attr)
 {
-    if (mfs_mode_has_hints(attr->mode) && (attr->hints & MFS_HINT_PLACE))
+    if (S_ISDIR(attr->mode) && (attr->hints & MFS_HINT_PLACE))
         add_name(l, MFS_XATTR_PLACE, strlen(MFS_XATTR_PLACE));
     if (S_ISDIR(attr->mode) && attr->ttl > 0)
         add_name(l, MFS_XATTR_TTL, strlen(MFS_XATTR_TTL));

@@ -42,7 +42,7 @@ static int parse_node(const char *text, uint32_t *hints)
 
 static int take_text(const char *value, size_t len, char out[MFS_HINT_TEXT_MAX])
 {
-    if (len >= MFS_HINT_TEXT_MAX || memchr(value, '\0', len) != NULL)
+    if (len == 0 || len >= MFS_HINT_TEXT_MAX || memchr(value, '\0', len) != NULL)
         return -EINVAL;
     memcpy(out, value, len);
     out[len] = '\0';

@@ -120,11 +120,18 @@ static int check_node(struct mfs_vfs *vfs, uint32_t hints)
     return there ? 0 : -EINVAL;
 }
 
-/* A copy of a file comes with the attribute that it was made by. */
-static int of_file(const struct mfs_attr *attr, uint32_t hints, const void *value, size_t len)
+/* What it has already may be set, also when that node has left. */
+static int of_file(const struct mfs_attr *attr, uint32_t hints, const void *value, size_t len,
+                   int flags)
 {
+    bool had = attr->hints & MFS_HINT_PLACE;
+
     if (!S_ISREG(attr->mode))
         return -EPERM;
+    if ((flags & XATTR_CREATE) && had)
+        return -EEXIST;
+    if ((flags & XATTR_REPLACE) && !had)
+        return -ENODATA;
     if ((attr->hints & ~MFS_HINT_TOGETHER) == hints)
         return 0;
     return refuse(
@@ -138,18 +145,16 @@ static int set_place(struct mfs_vfs *vfs, uint64_t ino, const void *value, size_
     uint32_t hints;
     int rc = mfs_hint_parse_place(value, len, &hints);
 
-    if (rc == 0)
-        rc = check_node(vfs, hints);
-    if (rc == -EINVAL)
+    if (rc < 0)
         return refuse_place(vfs, value, len);
-    if (rc == 0)
-        rc = mfs_vfs_getattr(vfs, ino, &attr);
+    rc = mfs_vfs_getattr(vfs, ino, &attr);
     if (rc < 0)
         return rc;
     if (!S_ISDIR(attr.mode))
-        return flags & XATTR_CREATE && (attr.hints & MFS_HINT_PLACE)
-                   ? -EEXIST
-                   : of_file(&attr, hints, value, len);
+        return of_file(&attr, hints, value, len, flags);
+    rc = check_node(vfs, hints);
+    if (rc < 0)
+        return rc == -EINVAL ? refuse_place(vfs, value, len) : rc;
     attr.hints = hints;
     return mfs_meta_set_hint(vfs->meta, ino, MFS_SET_HINTS, flags, &attr);
 }
