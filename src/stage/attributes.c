@@ -10,6 +10,7 @@
 
 #define ACL         "system.posix_acl_access"
 #define ACL_DEFAULT "system.posix_acl_default"
+#define HINTS       "user.memefs."
 
 /* ---- extended attributes --------------------------------------------------------------------- */
 
@@ -53,6 +54,12 @@ static bool is_kept(const char *name)
     return strncmp(name, "system.", 7) != 0 || !strcmp(name, ACL) || !strcmp(name, ACL_DEFAULT);
 }
 
+/* A hint may name a node that this deployment does not have. */
+static int forgive_hint(const char *name, int rc)
+{
+    return rc == -EINVAL && strncmp(name, HINTS, sizeof HINTS - 1) == 0 ? 0 : forgive(rc);
+}
+
 static int keep_xattr(const struct pair *p, const char *name)
 {
     ssize_t len = get(p, name, NULL, 0);
@@ -67,7 +74,7 @@ static int keep_xattr(const struct pair *p, const char *name)
     len = get(p, name, value, (size_t)len);
     rc = len < 0 ? (int)len : set(p, name, value, (size_t)len);
     free(value);
-    return forgive(rc);
+    return forgive_hint(name, rc);
 }
 
 static void drop_inherited(const struct pair *p, bool directory)
@@ -154,6 +161,13 @@ int mfs_stage_keep_fd(const struct mfs_stage_dir *d, int from, int to, const str
     if (!rc && futimens(to, times) < 0)
         rc = -errno;
     return rc;
+}
+
+void mfs_stage_keep_place(const struct mfs_stage_dir *d)
+{
+    const struct pair pair = {d->from, d->to, NULL, NULL};
+
+    keep_xattr(&pair, HINTS "place"); /* an error is told when all attributes are kept */
 }
 
 int mfs_stage_keep_name(const struct mfs_stage_dir *d, const char *from, const char *to,

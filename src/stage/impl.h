@@ -136,6 +136,8 @@ int mfs_stage_claim(const struct mfs_stage_dir *d, const char *name, int fd);
  * copy was made with. What this user may not keep is left, as cp -a does. 0 or a negative errno. */
 int mfs_stage_keep_fd(const struct mfs_stage_dir *d, int from, int to, const struct stat *st,
                       mode_t created);
+/* Where files of a directory are to be (docs/reference/hints.md): before any is made in it. */
+void mfs_stage_keep_place(const struct mfs_stage_dir *d);
 int mfs_stage_keep_name(const struct mfs_stage_dir *d, const char *from, const char *to,
                         const struct stat *st);
 int mfs_stage_keep_owner(const struct mfs_stage_dir *d, int to, const struct stat *st);

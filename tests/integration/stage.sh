@@ -74,6 +74,19 @@ same cp "$T/plain/out"
 no_temporaries "$MNT0"
 no_temporaries "$T/plain"
 
+say "hints"
+mkdir -p hinted/far
+setfattr -n user.memefs.place -v node:node-1 hinted
+setfattr -n user.memefs.place -v node:node-77 hinted/far # of another deployment
+for i in {1..6}; do head -c 1500000 src/large >"hinted/f$i"; done
+touch -d 2003-04-05 hinted/far
+chmod 0750 hinted/far
+stage_in hinted "$MNT0/in"
+for i in {1..6}; do
+    equal 1 "$(memefs layout --json "$MNT0/in/hinted/f$i" | jq -r '.nodes[].node' | xargs)" "nodes of a file with a place"
+done
+equal "$(stat -c '%a %Y' hinted/far)" "$(stat -c '%a %Y' "$MNT1/in/hinted/far")" "a directory whose hint is refused"
+
 say "a second time there is nothing to do"
 stage_in --json src "$MNT0/in" >"$T/json"
 equal '[0,0,66,0]' "$(jq -c '[.files, .bytes, .skipped, .failed]' "$T/json")" "repeated"
