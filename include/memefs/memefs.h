@@ -77,7 +77,7 @@ struct memefs_options {
     const char *cm;         /* "HOST:PORT" of the Central Manager, instead of an lm */
     const char *secret;     /* path of the file with the secret; NULL: that in the state directory.
                              * With cm and secret no state directory is needed */
-    const char *label;      /* what cm clients calls it; NULL: the program's name */
+    const char *label;      /* what cm clients calls it, no path; NULL, "": the program's name */
     const struct memefs_ids *ids; /* NULL: the process' effective ones, as they are now */
     uint32_t umask;               /* MEMEFS_UMASK_OF_PROCESS: as it is now */
     uint32_t flags;               /* MEMEFS_NO_ATIME … */

@@ -45,7 +45,8 @@ static void free_job(struct mfs_job *job)
  * nothing at all while the client can't end. */
 static void release(struct mfs_agent *a, const struct mfs_client *client, bool detach)
 {
-    struct release_job *j = client->mount[0] == '/' ? calloc(1, sizeof *j) : NULL;
+    struct release_job *j =
+        mfs_client_may_mount(client) && client->mount[0] ? calloc(1, sizeof *j) : NULL;
 
     if (!j)
         return;
@@ -198,7 +199,7 @@ static void end_the_rest(struct mfs_agent *a, void (*done)(struct mfs_agent *a))
         for (size_t i = 0; i < n; i++) {
             if (!list[i].proc.pid)
                 continue; /* its process can't be reached from here, nor its mount */
-            if (list[i].mount[0] && list[i].mount[0] != '/')
+            if (!mfs_client_may_mount(&list[i]))
                 continue; /* a program without a mount: its calls fail, and it goes on */
             u[j->n].client = list[i].proc;
             memcpy(u[j->n++].path, list[i].mount, sizeof u->path);

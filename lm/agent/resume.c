@@ -44,11 +44,12 @@ static void put_client(const struct mfs_client *c, struct mfs_state_client *s)
     mfs_state_proc_set(&s->proc, &c->proc);
     mfs_text_copy(s->mount, sizeof s->mount, c->mount);
     mfs_text_copy(s->session, sizeof s->session, c->session);
+    s->instance = c->instance;
 }
 
 static struct mfs_client get_client(const struct mfs_state_client *s)
 {
-    struct mfs_client c = {.proc = mfs_state_proc_get(&s->proc)};
+    struct mfs_client c = {.proc = mfs_state_proc_get(&s->proc), .instance = s->instance};
 
     mfs_text_copy(c.mount, sizeof c.mount, s->mount);
     mfs_text_copy(c.session, sizeof c.session, s->session);

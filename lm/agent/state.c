@@ -48,6 +48,7 @@ static const struct mfs_field client_fields[] = {
     {.name = "mount", MFS_FIELD(STR, struct mfs_state_client, mount)},
     {.name = "session", MFS_FIELD(STR, struct mfs_state_client, session)},
     {.name = "process", MFS_FIELD(OBJECT, struct mfs_state_client, proc), .sub = &proc_schema},
+    {.name = "instance", MFS_FIELD(U32, struct mfs_state_client, instance)},
     {0},
 };
 static const struct mfs_schema client_schema = {"client", sizeof(struct mfs_state_client),

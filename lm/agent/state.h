@@ -41,6 +41,7 @@ struct mfs_state_client {
     char mount[MFS_PATH_MAX];
     char session[MFS_SESSION_TEXT];
     struct mfs_state_proc proc;
+    uint32_t instance;
 };
 
 struct mfs_state {

@@ -90,12 +90,14 @@ static void forget_process(struct mfs_client_entry *e, int status)
     free_entry(e);
 }
 
-/* A process that is not watched may live or not; if it does not, its session ends by itself. */
+/* Its session has ended, or, of a process that is not watched and may live or not, ends by itself.
+ */
 static void forget(struct mfs_client_entry *e)
 {
     struct mfs_clients *c = e->owner;
 
     unlink_entry(e);
+    mfs_watch_remove(e->watch);
     free_entry(e);
     c->hooks->changed(c->arg);
 }
@@ -305,6 +307,7 @@ static void note_hello(struct mfs_client_entry *e, struct mfs_conn *conn,
     }
     e->conn = conn;
     e->claimed_pid = m->pid;
+    e->leaves = m->leaves && m->instance != 0;
     e->info.connected = true;
     e->info.epoch = m->epoch;
     e->sent = m->epoch;
@@ -404,7 +407,7 @@ static void conn_down(struct mfs_conn *conn, const struct mfs_err *why, void *ar
     mfs_info(AREA, "client %u: connection lost: %s", name_of(e), why->msg);
     e->conn = NULL;
     e->info.connected = false;
-    if (!e->watch)
+    if (!e->watch || e->leaves)
         forget(e);
 }
 

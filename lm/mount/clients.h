@@ -3,7 +3,8 @@
  *
  * A client is a process, or one of several in a process that uses libmemefs; its connection may
  * break and come back (this daemon may be a new one), so death means the end of the process, which
- * the kernel tells. So does it which process that is:
+ * the kernel tells; only a program without a mount says itself which of its connections do not come
+ * back. The kernel tells, too, which process that is:
  * what a client in a PID name space of its own takes for its pid is another process' here. One
  * whose process is not seen here at all is listed as long as it is connected, and never gone. */
 #ifndef MFS_LM_MOUNT_CLIENTS_H
@@ -22,16 +23,22 @@ struct mfs_clients;
 
 struct mfs_client {
     struct mfs_proc proc;           /* pid 0: not seen from here */
-    char mount[MFS_PATH_MAX];       /* what does not begin with a slash is the name of a program
-                                     * without a mount; "" when it did not say */
+    char mount[MFS_PATH_MAX];       /* with an instance, or without a slash before it: the name
+                                     * of a program without a mount; "" when it did not say */
     char session[MFS_SESSION_TEXT]; /* likewise */
     uint64_t epoch;                 /* of the table it has acknowledged */
     bool connected, ready;          /* ready: its mount answers */
     uint32_t uid;                   /* of the process; 0, too, when it is not seen from here */
     char version[32];               /* of MemEFS, by its own word, as is the next */
     uint64_t since;                 /* when it began, seconds since 1970; 0: it did not say */
-    uint32_t instance;              /* which of the connections of that process */
+    uint32_t instance;              /* which of the connections of a program without a mount */
 };
+
+/* May there be a mount of it? Labels of programs may be anything. */
+static inline bool mfs_client_may_mount(const struct mfs_client *c)
+{
+    return c->instance == 0 && (c->mount[0] == '\0' || c->mount[0] == '/');
+}
 
 /* `client` is valid until the return. */
 struct mfs_clients_hooks {

@@ -6,6 +6,7 @@
 
 struct mfs_client_entry {
     struct mfs_client info;
+    bool leaves;   /* its connection does not come back */
     uint64_t id;   /* never given twice */
     uint64_t sent; /* epoch of the newest table on this connection; 0: none */
     uint32_t

@@ -74,21 +74,30 @@ static void request(struct mfs_control *c, struct mfs_conn *conn, enum mfs_msg t
         mfs_warn("control", "request not sent: %s", strerror(-rc));
 }
 
+static void fill_hello(struct mfs_control *c, struct mfs_msg_client_hello *m)
+{
+    *m = (struct mfs_msg_client_hello){.version = MFS_PROTOCOL_VERSION,
+                                       .pid = (uint32_t)getpid(),
+                                       .since = c->since,
+                                       .instance = c->config->instance};
+    pthread_mutex_lock(&c->lock);
+    m->epoch = c->epoch;
+    if (c->session_id != 0)
+        snprintf(m->session, sizeof m->session, "%016" PRIx64, c->session_id);
+    pthread_mutex_unlock(&c->lock);
+    mfs_text_copy(m->mount, sizeof m->mount, c->config->mount);
+    mfs_text_copy(m->program, sizeof m->program, MEMEFS_VERSION);
+}
+
 static void say_hello(struct mfs_control *c, struct mfs_conn *conn)
 {
-    struct mfs_msg_client_hello m = {.version = MFS_PROTOCOL_VERSION, .pid = (uint32_t)getpid()};
+    struct mfs_msg_client_hello m;
     bool ready;
 
+    fill_hello(c, &m);
     pthread_mutex_lock(&c->lock);
-    m.epoch = c->epoch;
-    if (c->session_id != 0)
-        snprintf(m.session, sizeof m.session, "%016" PRIx64, c->session_id);
     ready = c->ready;
     pthread_mutex_unlock(&c->lock);
-    mfs_text_copy(m.mount, sizeof m.mount, c->config->mount);
-    mfs_text_copy(m.program, sizeof m.program, MEMEFS_VERSION);
-    m.since = c->since;
-    m.instance = c->config->instance;
     request(c, conn, MFS_MSG_CLIENT_HELLO, &m);
     if (ready)
         request(c, conn, MFS_MSG_CLIENT_READY, NULL);
@@ -295,6 +304,27 @@ int mfs_control_create(struct mfs_control **out, const struct mfs_control_config
     return rc;
 }
 
+static void parted(void *arg, const struct mfs_err *err, const void *reply)
+{
+    (void)arg;
+    (void)err;
+    (void)reply;
+}
+
+/* The loop has ended: what does not go out at once is lost, and the manager sees the end of the
+ * process only. */
+static void say_goodbye(struct mfs_control *c)
+{
+    struct mfs_conn *conn = c->uplink != NULL ? mfs_uplink_conn(c->uplink) : NULL;
+    struct mfs_msg_client_hello m;
+
+    if (conn == NULL || c->config->instance == 0)
+        return;
+    fill_hello(c, &m);
+    m.leaves = true;
+    mfs_conn_request(conn, MFS_MSG_CLIENT_HELLO, &m, REQUEST_TIMEOUT, parted, c);
+}
+
 void mfs_control_destroy(struct mfs_control *c)
 {
     if (c == NULL)
@@ -302,6 +332,7 @@ void mfs_control_destroy(struct mfs_control *c)
     if (c->started) {
         mfs_loop_stop(c->loop);
         pthread_join(c->thread, NULL);
+        say_goodbye(c);
     }
     mfs_uplink_destroy(c->uplink);
     mfs_loop_destroy(c->loop);

@@ -1,4 +1,5 @@
 /* A connection: from the options to a client of the deployment (client/client.h), and back. */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -57,6 +58,26 @@ static int copy_text(const char *text, char **copy)
     return text != NULL && *copy == NULL ? -ENOMEM : 0;
 }
 
+/* By default, what the program calls itself, which may be nothing, or no text. */
+static int set_label(struct memefs *fs, const char *given, struct mfs_err *err)
+{
+    bool own = given == NULL || *given == '\0';
+    const char *label = own ? program_invocation_short_name : given;
+
+    if (*label == '/')
+        return mfs_err_set(err, -EINVAL, "options: label %s: is no path", label);
+    if (copy_text(*label != '\0' ? label : "program", &fs->label) < 0)
+        return mfs_err_set(err, -ENOMEM, "out of memory");
+    for (char *at = fs->label; *at != '\0'; at++) {
+        if (!iscntrl((unsigned char)*at))
+            continue;
+        if (!own)
+            return mfs_err_set(err, -EINVAL, "options: label: has control characters");
+        *at = '?';
+    }
+    return 0;
+}
+
 static int set_paths(struct memefs *fs, const struct memefs_options *o, struct mfs_err *err)
 {
     int rc = mfs_paths_choose(&fs->paths, o->deployment != NULL ? o->deployment : "memefs",
@@ -67,11 +88,9 @@ static int set_paths(struct memefs *fs, const struct memefs_options *o, struct m
         if (rc < 0)
             return mfs_err_set(err, rc, "secret: %s: %s", o->secret, strerror(-rc));
     }
-    if (rc == 0 &&
-        (copy_text(o->lm, &fs->lm) < 0 || copy_text(o->cm, &fs->cm) < 0 ||
-         copy_text(o->label != NULL ? o->label : program_invocation_short_name, &fs->label) < 0))
+    if (rc == 0 && (copy_text(o->lm, &fs->lm) < 0 || copy_text(o->cm, &fs->cm) < 0))
         rc = mfs_err_set(err, -ENOMEM, "out of memory");
-    return rc;
+    return rc == 0 ? set_label(fs, o->label, err) : rc;
 }
 
 static int set_ids(struct memefs *fs, const struct memefs_ids *ids)

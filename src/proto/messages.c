@@ -182,6 +182,7 @@ static const struct mfs_schema hello_schema = {
         {.name = "program", MFS_FIELD(STR, struct mfs_msg_client_hello, program)},
         {.name = "since", MFS_FIELD(U64, struct mfs_msg_client_hello, since)},
         {.name = "instance", MFS_FIELD(U32, struct mfs_msg_client_hello, instance)},
+        {.name = "leaves", MFS_FIELD(BOOL, struct mfs_msg_client_hello, leaves)},
         {0}}};
 
 static const struct mfs_schema receive_schema = {

@@ -230,7 +230,8 @@ struct mfs_msg_client_hello {
                                        and with it the locks, when the process dies; "" for none */
     char program[32];               /* the version of MemEFS */
     uint64_t since;                 /* when it began, seconds since 1970 */
-    uint32_t instance; /* which of the connections of that process; 0 of a program that has one */
+    uint32_t instance; /* which of the connections of a program without a mount; 0: of another */
+    bool leaves;       /* the last word of such a connection: it does not come back */
 };
 
 /* Migration of one partition, see docs/design/migration.md. Every one of these four may be sent

@@ -56,7 +56,8 @@ static void test_state_comes_back_as_it_was(void **state)
          .admin_password = "a",
          .proc = {.pid = 11, .start = 1234567890123ULL, .comm = "r"}},
         {.index = 5, .lost = true}};
-    struct mfs_state_client client = {.mount = "/mnt/a b", .session = "0123456789abcdef"};
+    struct mfs_state_client client = {
+        .mount = "/mnt/a b", .session = "0123456789abcdef", .instance = 7};
     struct mfs_state s = {.name = "n",
                           .node = 7,
                           .nparts = 9,
@@ -92,6 +93,7 @@ static void test_state_comes_back_as_it_was(void **state)
     assert_int_equal(back.nredis, 2);
     assert_memory_equal(back.redis, redis, sizeof redis);
     assert_string_equal(back.client[0].mount, "/mnt/a b");
+    assert_int_equal(back.client[0].instance, 7);
     assert_int_equal(back.table->epoch, 3);
     mfs_schema_clear(&mfs_state_schema, &back);
     free(s.table);

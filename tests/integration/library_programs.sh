@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Programs that use libmemefs, as cm sees them: connections that a program has ended are forgotten while it runs, and
+# cm stop ends no program, whatever it calls itself.
+# ctest: timeout=120
+# shellcheck source=tests/support/harness.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
+
+MEMORY=256M
+deployment_start 1
+export MEMEFS_TEST_NAME=$NAME MEMEFS_TEST_STATE=$STATE
+program=$MEMEFS_BIN/../tests/lib_programs
+[ -x "$program" ] || skip "$program is not built"
+
+said() # PROGRAM WORDS
+{
+    grep -qx "$2" "$T/$1.out"
+}
+
+listed() # NUMBER NAME
+{
+    [ "$(cm_ clients | grep -c -- "$2")" -eq "$1" ]
+}
+
+mkfifo "$T/named.in" "$T/unnamed.in"
+"$program" hold 20 prog <"$T/named.in" >"$T/named.out" &
+named=$!
+"$program" hold 2 "" <"$T/unnamed.in" >"$T/unnamed.out" &
+unnamed=$!
+exec 8>"$T/named.in" 9>"$T/unnamed.in"
+must_happen 60 said named connected
+must_happen 60 said unnamed connected
+must_happen 20 listed 20 "prog$\|prog "
+must_happen 20 listed 2 lib_programs
+
+say "connections that ended are no clients any more"
+echo >&8
+echo >&9
+must_happen 60 said named "one left"
+must_happen 60 said unnamed "one left"
+must_happen 20 listed 1 "prog$\|prog "
+must_happen 20 listed 1 lib_programs
+
+say "cm stop leaves both programs running"
+cm_ stop || fail "cm stop failed"
+exec 8>&- 9>&-
+wait "$named" || fail "the program with a name: status $?"
+wait "$unnamed" || fail "the program without a name: status $?"
+said named "goes on" || fail "the program with a name did not go on"
+said unnamed "goes on" || fail "the program without a name did not go on"
+check_nothing_left
