@@ -91,9 +91,14 @@ static int step(struct walk *w, const char *name)
 
 static int begin(struct walk *w, uint64_t from, const char *path)
 {
+    int rc;
+
     w->links = 0;
     w->text = w->rest = strdup(path);
-    return w->text != NULL ? begin_at(w, *path == '/' ? MFS_ROOT_INO : from) : -ENOMEM;
+    if (w->text == NULL)
+        return -ENOMEM;
+    rc = begin_at(w, *path == '/' ? MFS_ROOT_INO : from);
+    return rc == -ESTALE ? -ENOENT : rc; /* a directory that is gone has no names */
 }
 
 static int walk(struct walk *w, uint64_t from, const char *path)
@@ -180,7 +185,11 @@ static int walk_to_last(struct walk *w, uint64_t from, const char *path, bool lo
     }
     free(w->text);
     last->dir = w->at;
-    return rc < 0 || S_ISDIR(w->at.mode) ? rc : -ENOTDIR;
+    if (rc < 0)
+        return rc;
+    if (!S_ISDIR(w->at.mode))
+        return -ENOTDIR;
+    return last->name[0] != '\0' && !look ? mfs_vfs_access(w->vfs, &w->at, w->ids, X_OK) : 0;
 }
 
 int mfs_path_last(struct mfs_vfs *vfs, const struct mfs_ids *ids, uint64_t from, const char *path,

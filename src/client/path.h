@@ -21,7 +21,7 @@ int mfs_path_lookup(struct mfs_vfs *vfs, const struct mfs_ids *ids, uint64_t fro
 
 /* Where a path's last name is, or is to be. */
 struct mfs_path_last {
-    struct mfs_attr dir;     /* the directory of the name; it need not permit a search */
+    struct mfs_attr dir;     /* the directory of the name, which permits a search */
     char name[NAME_MAX + 1]; /* "": the path is nothing but slashes; may be "." or ".." */
     bool slash;              /* slashes are behind it */
     bool found;              /* with `look`: there is something of that name, … */

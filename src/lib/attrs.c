@@ -90,16 +90,20 @@ int memefs_faccessat(struct memefs *fs, struct memefs_file *at, const char *path
                      int at_flags)
 {
     struct mfs_attr attr = {0};
+    unsigned tries = 0;
     int rc = mfs_lib_enter(fs);
 
     /* The ids of a connection are the effective ones, so that AT_EACCESS changes nothing. */
     if (rc == 0 &&
         ((mode & ~(R_OK | W_OK | X_OK)) != 0 || (at_flags & ~(AT_FLAGS | AT_EACCESS)) != 0))
         rc = -EINVAL;
-    if (rc == 0)
-        rc = mfs_lib_look(fs, at, path, at_flags & ~AT_EACCESS, &attr);
-    if (rc == 0 && mode != F_OK)
-        rc = mfs_vfs_access(fs->vfs, &attr, &fs->ids, (unsigned)mode);
+    if (rc == 0) {
+        do {
+            rc = mfs_lib_look(fs, at, path, at_flags & ~AT_EACCESS, &attr);
+            if (rc == 0 && mode != F_OK)
+                rc = mfs_vfs_access(fs->vfs, &attr, &fs->ids, (unsigned)mode);
+        } while (mfs_lib_again(rc, &tries));
+    }
     return (int)mfs_lib_end(rc, "access", path);
 }
 
@@ -151,8 +155,8 @@ static int change_once(struct memefs *fs, const struct mfs_attr *now, struct cha
     return rc == -EPERM ? -ECANCELED : rc; /* of another owner by now: look again */
 }
 
-static int change(struct memefs *fs, struct memefs_file *at, const char *path, int at_flags,
-                  const struct change *c)
+static int look_and_change(struct memefs *fs, struct memefs_file *at, const char *path,
+                           int at_flags, const struct change *c)
 {
     struct mfs_attr now = {0};
     int rc = mfs_lib_look(fs, at, path, at_flags, &now);
@@ -165,6 +169,18 @@ static int change(struct memefs *fs, struct memefs_file *at, const char *path, i
             rc = change_once(fs, &now, *c);
     }
     return rc == -ECANCELED ? -EPERM : rc;
+}
+
+static int change(struct memefs *fs, struct memefs_file *at, const char *path, int at_flags,
+                  const struct change *c)
+{
+    unsigned tries = 0;
+    int rc;
+
+    do {
+        rc = look_and_change(fs, at, path, at_flags, c);
+    } while (mfs_lib_again(rc, &tries));
+    return rc;
 }
 
 static int may_chmod(struct memefs *fs, const struct mfs_attr *now, struct change *c)
@@ -284,19 +300,28 @@ static int set_size(struct memefs *fs, const struct mfs_attr *now, off_t size)
     return mfs_vfs_setattr(fs->vfs, now->ino, MFS_VFS_SET_SIZE | fs->cred.drop, &attr, NULL);
 }
 
-int memefs_truncate(struct memefs *fs, const char *path, off_t size)
+static int truncate_once(struct memefs *fs, const char *path, off_t size)
 {
     struct mfs_attr now = {0};
+    int rc = mfs_lib_look(fs, NULL, path, 0, &now);
+
+    if (rc == 0 && !S_ISDIR(now.mode))
+        rc = mfs_vfs_access(fs->vfs, &now, &fs->ids, W_OK);
+    return rc == 0 ? set_size(fs, &now, size) : rc;
+}
+
+int memefs_truncate(struct memefs *fs, const char *path, off_t size)
+{
+    unsigned tries = 0;
     int rc = mfs_lib_enter(fs);
 
     if (rc == 0 && size < 0)
         rc = -EINVAL;
-    if (rc == 0)
-        rc = mfs_lib_look(fs, NULL, path, 0, &now);
-    if (rc == 0 && !S_ISDIR(now.mode))
-        rc = mfs_vfs_access(fs->vfs, &now, &fs->ids, W_OK);
-    if (rc == 0)
-        rc = set_size(fs, &now, size);
+    if (rc == 0) {
+        do {
+            rc = truncate_once(fs, path, size);
+        } while (mfs_lib_again(rc, &tries));
+    }
     return (int)mfs_lib_end(rc, "truncate", path);
 }
 
@@ -304,7 +329,9 @@ int memefs_ftruncate(struct memefs_file *file, off_t size)
 {
     int rc = mfs_lib_enter_file(file);
 
-    if (rc == 0 && (size < 0 || file->open == NULL || (file->flags & O_ACCMODE) == O_RDONLY))
+    if (rc == 0 && (file->flags & O_PATH))
+        rc = -EBADF;
+    else if (rc == 0 && (size < 0 || file->open == NULL || (file->flags & O_ACCMODE) == O_RDONLY))
         rc = -EINVAL;
     if (rc == 0)
         rc = set_size(file->fs, &file->attr, size);

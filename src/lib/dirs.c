@@ -86,7 +86,13 @@ static int opendir_at(struct memefs *fs, struct memefs_file *at, const char *pat
 int memefs_opendirat(struct memefs *fs, struct memefs_file *at, const char *path, unsigned flags,
                      int at_flags, struct memefs_dir **dir)
 {
-    return (int)mfs_lib_end(opendir_at(fs, at, path, flags, at_flags, dir), "opendir", path);
+    unsigned tries = 0;
+    int rc;
+
+    do {
+        rc = opendir_at(fs, at, path, flags, at_flags, dir);
+    } while (mfs_lib_again(rc, &tries));
+    return (int)mfs_lib_end(rc, "opendir", path);
 }
 
 static bool take(void *arg, const struct mfs_dirent *e, const struct mfs_attr *attr,

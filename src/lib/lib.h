@@ -5,6 +5,7 @@
 #ifndef MFS_LIB_LIB_H
 #define MFS_LIB_LIB_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -53,7 +54,7 @@ int mfs_lib_enter(const struct memefs *fs);
 int mfs_lib_enter_file(const struct memefs_file *file);
 
 /* Notes an error for memefs_error, if rc is one, and returns rc. `what` is the call, a literal;
- * `path` what it was about (may be NULL). */
+ * `path` what it was about (may be NULL): what it led to can't be stale, but is not there. */
 int64_t mfs_lib_end(int64_t rc, const char *what, const char *path);
 struct mfs_err;
 int mfs_lib_end_said(int rc, const struct mfs_err *err); /* with a sentence of its own */
@@ -81,6 +82,15 @@ int mfs_lib_look(struct memefs *fs, struct memefs_file *at, const char *path, in
 /* Where a name is to be made, removed or moved; does not look at it. */
 int mfs_lib_last(struct memefs *fs, struct memefs_file *at, const char *path,
                  struct mfs_path_last *last);
+
+#define MFS_LIB_TRIES 100 /* in each of which another client has changed what the path leads to */
+
+/* What a call met there was gone when it came to it: as a kernel, let it look again. For `while`;
+ * tries begins with 0. */
+static inline bool mfs_lib_again(int64_t rc, unsigned *tries)
+{
+    return rc == -ESTALE && ++*tries < MFS_LIB_TRIES;
+}
 
 /* Is the name "." or ".." or none at all? */
 bool mfs_lib_is_dots(const struct mfs_path_last *last);

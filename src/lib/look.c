@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cluster/placement.h"
 #include "lib/lib.h"
@@ -16,6 +17,19 @@ int mfs_lib_from(struct memefs *fs, struct memefs_file *at, uint64_t *from)
         return -EINVAL;
     *from = at->attr.ino;
     return S_ISDIR(at->attr.mode) ? 0 : -ENOTDIR;
+}
+
+static bool is_itself(const char *path)
+{
+    return path[0] == '.' && path[1 + strspn(path + 1, "/")] == '\0';
+}
+
+/* The directory may be gone, and be there for those that have it open. */
+static int look_at(struct memefs *fs, struct memefs_file *at, struct mfs_attr *attr)
+{
+    int rc = mfs_lib_attr(at, attr);
+
+    return rc == 0 ? mfs_vfs_access(fs->vfs, attr, &fs->ids, X_OK) : rc;
 }
 
 int mfs_lib_look(struct memefs *fs, struct memefs_file *at, const char *path, int at_flags,
@@ -34,6 +48,8 @@ int mfs_lib_look(struct memefs *fs, struct memefs_file *at, const char *path, in
     rc = *path == '/' ? 0 : mfs_lib_from(fs, at, &from);
     if (rc < 0)
         return rc;
+    if (at != NULL && is_itself(path))
+        return look_at(fs, at, attr);
     if (*path == '/')
         from = MFS_ROOT_INO;
     return mfs_path_lookup(fs->vfs, &fs->ids, from, path, !(at_flags & AT_SYMLINK_NOFOLLOW), attr);

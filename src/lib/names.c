@@ -13,8 +13,6 @@
 #include "lib/lib.h"
 #include "lib/rights.h"
 
-#define TRIES 2 /* a walk may meet a name that is just being moved */
-
 /* --- making ----------------------------------------------------------------------------------- */
 
 /* What is to be made; `target` of a symbolic link. */
@@ -30,21 +28,22 @@ static int make_at(struct memefs *fs, const struct mfs_path_last *last, const st
     const struct mfs_cred cred = mfs_lib_cred(fs, &last->dir);
     struct mfs_attr attr = {0};
 
-    if (m->link != NULL)
-        return mfs_vfs_link(fs->vfs, m->link->ino, last->dir.ino, last->name, &attr);
+    if (m->link != NULL) {
+        int rc = mfs_vfs_link(fs->vfs, m->link->ino, last->dir.ino, last->name, &attr);
+
+        return rc == -ENOENT ? -ESTALE : rc; /* the inode or the directory has gone by now */
+    }
     if (m->target != NULL)
         return mfs_vfs_symlink(fs->vfs, m->target, last->dir.ino, last->name, &cred, &attr);
     return mfs_vfs_mknod(fs->vfs, last->dir.ino, last->name, m->mode, m->rdev, &cred, &attr);
 }
 
-/* A file can't be made where only a directory could be, nor may others find out what is there. */
+/* A file can't be made where only a directory could be, but what is there already counts first. */
 static int make_refused(struct memefs *fs, const struct mfs_path_last *last, int refusal)
 {
     struct mfs_attr attr = {0};
-    int rc = mfs_vfs_access(fs->vfs, &last->dir, &fs->ids, X_OK);
+    int rc = mfs_vfs_lookup(fs->vfs, last->dir.ino, last->name, &attr);
 
-    if (rc == 0)
-        rc = mfs_vfs_lookup(fs->vfs, last->dir.ino, last->name, &attr);
     return rc == 0 ? -EEXIST : rc == -ENOENT ? refusal : rc;
 }
 
@@ -68,13 +67,14 @@ static int make_once(struct memefs *fs, struct memefs_file *at, const char *path
 
 static int make(struct memefs *fs, struct memefs_file *at, const char *path, const struct maker *m)
 {
+    unsigned tries = 0;
     int rc = mfs_lib_enter(fs);
 
     if (rc < 0)
         return rc;
-    rc = -ESTALE;
-    for (int i = 0; i < TRIES && rc == -ESTALE; i++)
+    do {
         rc = make_once(fs, at, path, m);
+    } while (mfs_lib_again(rc, &tries));
     return rc;
 }
 
@@ -143,15 +143,17 @@ static int link_once(struct memefs *fs, struct memefs_file *from_at, const char 
 int memefs_linkat(struct memefs *fs, struct memefs_file *from_at, const char *from,
                   struct memefs_file *to_at, const char *to, int at_flags)
 {
+    unsigned tries = 0;
     int rc = mfs_lib_enter(fs);
 
     if (rc == 0 &&
         (from == NULL || to == NULL || (at_flags & ~(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH)) != 0))
         rc = -EINVAL;
-    if (rc == 0)
-        rc = -ESTALE;
-    for (int i = 0; i < TRIES && rc == -ESTALE; i++)
-        rc = link_once(fs, from_at, from, to_at, to, at_flags);
+    if (rc == 0) {
+        do {
+            rc = link_once(fs, from_at, from, to_at, to, at_flags);
+        } while (mfs_lib_again(rc, &tries));
+    }
     return (int)mfs_lib_end(rc, "link", to);
 }
 
@@ -214,14 +216,16 @@ static int remove_once(struct memefs *fs, struct memefs_file *at, const char *pa
 int memefs_unlinkat(struct memefs *fs, struct memefs_file *at, const char *path, int at_flags)
 {
     bool dir = at_flags & AT_REMOVEDIR;
+    unsigned tries = 0;
     int rc = mfs_lib_enter(fs);
 
     if (rc == 0 && (at_flags & ~AT_REMOVEDIR) != 0)
         rc = -EINVAL;
-    if (rc == 0)
-        rc = -ESTALE;
-    for (int i = 0; i < TRIES && rc == -ESTALE; i++)
-        rc = remove_once(fs, at, path, dir);
+    if (rc == 0) {
+        do {
+            rc = remove_once(fs, at, path, dir);
+        } while (mfs_lib_again(rc, &tries));
+    }
     return (int)mfs_lib_end(rc, dir ? "rmdir" : "unlink", path);
 }
 
@@ -229,9 +233,7 @@ int memefs_unlinkat(struct memefs *fs, struct memefs_file *at, const char *path,
 
 static int look_up(struct memefs *fs, const struct mfs_path_last *last, struct mfs_attr *attr)
 {
-    int rc = mfs_vfs_access(fs->vfs, &last->dir, &fs->ids, X_OK);
-
-    return rc == 0 ? mfs_vfs_lookup(fs->vfs, last->dir.ino, last->name, attr) : rc;
+    return mfs_vfs_lookup(fs->vfs, last->dir.ino, last->name, attr);
 }
 
 /* Of what is moved: slashes are for directories, and ".." in one that gets another parent is a
@@ -348,13 +350,15 @@ static int check_rename(unsigned flags)
 int memefs_renameat(struct memefs *fs, struct memefs_file *from_at, const char *from,
                     struct memefs_file *to_at, const char *to, unsigned flags)
 {
+    unsigned tries = 0;
     int rc = mfs_lib_enter(fs);
 
     if (rc == 0)
         rc = check_rename(flags);
-    if (rc == 0)
-        rc = -ESTALE;
-    for (int i = 0; i < TRIES && rc == -ESTALE; i++)
-        rc = rename_once(fs, from_at, from, to_at, to, flags);
+    if (rc == 0) {
+        do {
+            rc = rename_once(fs, from_at, from, to_at, to, flags);
+        } while (mfs_lib_again(rc, &tries));
+    }
     return (int)mfs_lib_end(rc, "rename", from);
 }

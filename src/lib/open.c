@@ -16,8 +16,6 @@
 #include "lib/lib.h"
 #include "lib/rights.h"
 
-#define TRIES 100 /* in each of which another client has made or removed the name */
-
 static void join(struct memefs *fs, struct memefs_file *f)
 {
     pthread_mutex_lock(&fs->lock);
@@ -115,11 +113,11 @@ static int create_at(struct memefs *fs, const struct mfs_path_last *last, int fl
     return rc < 0 ? rc : file_new(fs, open, &attr, flags, file);
 }
 
-static int check_created(const struct mfs_path_last *last)
+static int check_created(const struct mfs_path_last *last, int flags)
 {
-    if (mfs_lib_is_dots(last) || last->slash)
-        return -EISDIR;
-    return 0;
+    if (mfs_lib_is_dots(last))
+        return flags & O_EXCL ? -EEXIST : -EISDIR;
+    return last->slash ? -EISDIR : 0;
 }
 
 /* Goes along links to where the file is, or is to be made. -ESTALE: look again. */
@@ -131,7 +129,7 @@ static int create_looking(struct memefs *fs, uint64_t from, const char *path, in
         mfs_path_last(fs->vfs, &fs->ids, from, path, true, !(flags & (O_EXCL | O_NOFOLLOW)), &last);
 
     if (rc == 0)
-        rc = check_created(&last);
+        rc = check_created(&last, flags);
     if (rc < 0)
         return rc;
     if (last.found && (flags & O_EXCL))
@@ -149,6 +147,7 @@ static int create(struct memefs *fs, struct memefs_file *at, const char *path, i
 {
     struct mfs_path_last last = {0};
     uint64_t from = MFS_ROOT_INO;
+    unsigned tries = 0;
     int rc = path == NULL ? -EINVAL : *path == '/' ? 0 : mfs_lib_from(fs, at, &from);
 
     if (rc == 0 && (flags & O_DIRECTORY))
@@ -156,7 +155,7 @@ static int create(struct memefs *fs, struct memefs_file *at, const char *path, i
     if (rc == 0)
         rc = mfs_path_last(fs->vfs, &fs->ids, from, path, false, false, &last);
     if (rc == 0)
-        rc = check_created(&last);
+        rc = check_created(&last, flags);
     if (rc < 0)
         return rc;
     rc = mfs_rights_make(fs->vfs, &fs->ids, &last.dir);
@@ -164,22 +163,20 @@ static int create(struct memefs *fs, struct memefs_file *at, const char *path, i
         rc = create_at(fs, &last, flags, mode, file);
     else if (rc == -EACCES)
         rc = -ESTALE; /* it may be there, and permit what is asked for */
-    for (int i = 0; i < TRIES && rc == -ESTALE; i++)
+    while (mfs_lib_again(rc, &tries))
         rc = create_looking(fs, from, path, flags, mode, file);
     return rc;
 }
 
-static int make_nameless(struct memefs *fs, struct memefs_file *at, const char *path, int flags,
+static int nameless_once(struct memefs *fs, struct memefs_file *at, const char *path, int flags,
                          mode_t mode, struct memefs_file **file)
 {
     struct mfs_attr dir = {0}, attr = {0};
     struct mfs_file *open;
     struct mfs_cred cred;
     bool keep;
-    int rc = (flags & O_ACCMODE) == O_RDONLY ? -EINVAL : 0;
+    int rc = mfs_lib_look(fs, at, path, flags & O_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0, &dir);
 
-    if (rc == 0)
-        rc = mfs_lib_look(fs, at, path, flags & O_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0, &dir);
     if (rc == 0)
         rc = mfs_rights_make(fs->vfs, &fs->ids, &dir);
     if (rc < 0)
@@ -190,10 +187,25 @@ static int make_nameless(struct memefs *fs, struct memefs_file *at, const char *
     return rc < 0 ? rc : file_new(fs, open, &attr, flags, file);
 }
 
+static int make_nameless(struct memefs *fs, struct memefs_file *at, const char *path, int flags,
+                         mode_t mode, struct memefs_file **file)
+{
+    unsigned tries = 0;
+    int rc;
+
+    if ((flags & O_CREAT) || (flags & O_ACCMODE) == O_RDONLY)
+        return -EINVAL;
+    do {
+        rc = nameless_once(fs, at, path, flags, mode, file);
+    } while (mfs_lib_again(rc, &tries));
+    return rc;
+}
+
 int mfs_lib_open(struct memefs *fs, struct memefs_file *at, const char *path, int flags,
                  mode_t mode, struct memefs_file **file)
 {
-    int rc = -ESTALE;
+    unsigned tries = 0;
+    int rc;
 
     *file = NULL;
     if ((flags & O_ACCMODE) == O_ACCMODE)
@@ -204,8 +216,9 @@ int mfs_lib_open(struct memefs *fs, struct memefs_file *at, const char *path, in
         return make_nameless(fs, at, path, flags, mode, file);
     if (flags & O_CREAT)
         return create(fs, at, path, flags, mode, file);
-    for (int i = 0; i < TRIES && rc == -ESTALE; i++)
+    do {
         rc = open_plain(fs, at, path, flags, file);
+    } while (mfs_lib_again(rc, &tries));
     return rc;
 }
 

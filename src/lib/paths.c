@@ -32,7 +32,13 @@ static ssize_t read_link(struct memefs *fs, struct memefs_file *at, const char *
 ssize_t memefs_readlinkat(struct memefs *fs, struct memefs_file *at, const char *path, char *buf,
                           size_t size)
 {
-    return (ssize_t)mfs_lib_end(read_link(fs, at, path, buf, size), "readlink", path);
+    unsigned tries = 0;
+    ssize_t n;
+
+    do {
+        n = read_link(fs, at, path, buf, size);
+    } while (mfs_lib_again(n, &tries));
+    return (ssize_t)mfs_lib_end(n, "readlink", path);
 }
 
 /* --- directories with their parents ----------------------------------------------------------- */

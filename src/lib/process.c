@@ -105,6 +105,8 @@ static _Thread_local struct {
 
 int64_t mfs_lib_end(int64_t rc, const char *what, const char *path)
 {
+    if (rc == -ESTALE && path != NULL)
+        rc = -ENOENT;
     if (rc < 0) {
         last.code = (int)rc;
         last.what = what;

@@ -39,8 +39,8 @@ static int look_for(struct memefs *fs, struct memefs_file *at, const char *path,
     return look(fs, at, path, at_flags, attr);
 }
 
-ssize_t memefs_getxattrat(struct memefs *fs, struct memefs_file *at, const char *path,
-                          const char *name, void *value, size_t size, int at_flags)
+static ssize_t get_once(struct memefs *fs, struct memefs_file *at, const char *path,
+                        const char *name, void *value, size_t size, int at_flags)
 {
     struct mfs_attr attr = {0};
     ssize_t n = look_for(fs, at, path, name, at_flags, &attr);
@@ -54,11 +54,23 @@ ssize_t memefs_getxattrat(struct memefs *fs, struct memefs_file *at, const char 
                               size);
     else if (n == 0)
         n = mfs_vfs_getxattr(fs->vfs, attr.ino, name, value, size);
+    return n;
+}
+
+ssize_t memefs_getxattrat(struct memefs *fs, struct memefs_file *at, const char *path,
+                          const char *name, void *value, size_t size, int at_flags)
+{
+    unsigned tries = 0;
+    ssize_t n;
+
+    do {
+        n = get_once(fs, at, path, name, value, size, at_flags);
+    } while (mfs_lib_again(n, &tries));
     return (ssize_t)mfs_lib_end(n, "getxattr", path);
 }
 
-ssize_t memefs_listxattrat(struct memefs *fs, struct memefs_file *at, const char *path, char *names,
-                           size_t size, int at_flags)
+static ssize_t list_once(struct memefs *fs, struct memefs_file *at, const char *path, char *names,
+                         size_t size, int at_flags)
 {
     struct mfs_attr attr = {0};
     ssize_t n = look(fs, at, path, at_flags, &attr);
@@ -67,6 +79,18 @@ ssize_t memefs_listxattrat(struct memefs *fs, struct memefs_file *at, const char
         n = -EINVAL;
     if (n == 0)
         n = mfs_vfs_listxattr(fs->vfs, attr.ino, fs->ids.uid == 0, names, size);
+    return n;
+}
+
+ssize_t memefs_listxattrat(struct memefs *fs, struct memefs_file *at, const char *path, char *names,
+                           size_t size, int at_flags)
+{
+    unsigned tries = 0;
+    ssize_t n;
+
+    do {
+        n = list_once(fs, at, path, names, size, at_flags);
+    } while (mfs_lib_again(n, &tries));
     return (ssize_t)mfs_lib_end(n, "listxattr", path);
 }
 
@@ -81,8 +105,8 @@ static int set(struct memefs *fs, const struct mfs_attr *attr, const char *name,
     return mfs_vfs_setxattr(fs->vfs, attr->ino, name, value, size, flags, &cred);
 }
 
-int memefs_setxattrat(struct memefs *fs, struct memefs_file *at, const char *path, const char *name,
-                      const void *value, size_t size, int flags, int at_flags)
+static int set_once(struct memefs *fs, struct memefs_file *at, const char *path, const char *name,
+                    const void *value, size_t size, int flags, int at_flags)
 {
     struct mfs_attr attr = {0};
     int rc = look_for(fs, at, path, name, at_flags, &attr);
@@ -99,11 +123,23 @@ int memefs_setxattrat(struct memefs *fs, struct memefs_file *at, const char *pat
         rc = mfs_rights_value(&attr, name, value, size);
     if (rc == 0)
         rc = set(fs, &attr, name, value, size, flags);
+    return rc;
+}
+
+int memefs_setxattrat(struct memefs *fs, struct memefs_file *at, const char *path, const char *name,
+                      const void *value, size_t size, int flags, int at_flags)
+{
+    unsigned tries = 0;
+    int rc;
+
+    do {
+        rc = set_once(fs, at, path, name, value, size, flags, at_flags);
+    } while (mfs_lib_again(rc, &tries));
     return (int)mfs_lib_end(rc, "setxattr", path);
 }
 
-int memefs_removexattrat(struct memefs *fs, struct memefs_file *at, const char *path,
-                         const char *name, int at_flags)
+static int remove_once(struct memefs *fs, struct memefs_file *at, const char *path,
+                       const char *name, int at_flags)
 {
     struct mfs_attr attr = {0};
     int rc = look_for(fs, at, path, name, at_flags, &attr);
@@ -112,5 +148,17 @@ int memefs_removexattrat(struct memefs *fs, struct memefs_file *at, const char *
         rc = mfs_rights_xattr(fs->vfs, &fs->ids, &attr, name, true);
     if (rc == 0)
         rc = mfs_vfs_removexattr(fs->vfs, attr.ino, name, NULL);
+    return rc;
+}
+
+int memefs_removexattrat(struct memefs *fs, struct memefs_file *at, const char *path,
+                         const char *name, int at_flags)
+{
+    unsigned tries = 0;
+    int rc;
+
+    do {
+        rc = remove_once(fs, at, path, name, at_flags);
+    } while (mfs_lib_again(rc, &tries));
     return (int)mfs_lib_end(rc, "removexattr", path);
 }

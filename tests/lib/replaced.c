@@ -1,0 +1,147 @@
+/* Paths that lead to something else, or to nothing, by the time a call comes to it: files that are
+ * replaced all the time are always there, removed directories are still what their handles are, and
+ * directories that permit no search tell nothing. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/xattr.h>
+#include <time.h>
+
+#include "lib_check.h"
+
+#define SECONDS 3
+
+static struct memefs *fs, *user;
+static atomic_bool stop;
+
+static void *replace(void *arg)
+{
+    const char *other = arg;
+
+    while (!atomic_load(&stop)) {
+        fs_put(other, "new", 3);
+        OK(rename(other, "always/f"));
+    }
+    return NULL;
+}
+
+static int make_and_remove(const char *name)
+{
+    int rc = memefs_link(fs, "always/f", name);
+
+    return rc == 0 ? memefs_unlink(fs, name) : rc;
+}
+
+static void call_all(unsigned i)
+{
+    char value[8];
+    struct stat st;
+
+    GOOD(memefs_stat(fs, "always/f", &st));
+    GOOD(memefs_access(fs, "always/f", R_OK));
+    GOOD(memefs_chmod(fs, "always/f", 0600 | (i & 0077)));
+    GOOD(memefs_chown(fs, "always/f", 0, i % 3));
+    GOOD(memefs_utimens(fs, "always/f", NULL));
+    GOOD(memefs_truncate(fs, "always/f", i % 5));
+    GOOD(memefs_setxattr(fs, "always/f", "user.x", "x", 1, 0));
+    CHECK(memefs_getxattr(fs, "always/f", "user.none", value, sizeof value) == -ENODATA);
+    GOOD(memefs_listxattr(fs, "always/f", NULL, 0));
+    GOOD(make_and_remove("always/link"));
+}
+
+static void test_replaced(void)
+{
+    pthread_t threads[2];
+    static char *const names[] = {"always/1", "always/2"};
+    time_t end = time(NULL) + SECONDS;
+
+    OK(mkdir("always", 0755));
+    fs_put("always/f", "old", 3);
+    for (int i = 0; i < 2; i++)
+        CHECK(pthread_create(&threads[i], NULL, replace, names[i]) == 0);
+    for (unsigned i = 0; time(NULL) < end; i++)
+        call_all(i);
+    atomic_store(&stop, true);
+    for (int i = 0; i < 2; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+}
+
+static void test_removed_directory(void)
+{
+    const struct memefs_dirent *e;
+    struct memefs_file *dir, *f;
+    struct memefs_dir *list;
+    struct stat st;
+
+    GOOD(memefs_mkdir(fs, "gone", 0755));
+    GOOD(memefs_open(fs, "gone", O_RDONLY | O_DIRECTORY, 0, &dir));
+    OK(rmdir("gone"));
+    EQUAL(-ENOENT, memefs_openat(fs, dir, "x", O_CREAT | O_RDWR, 0644, &f));
+    EQUAL(-ENOENT, memefs_openat(fs, dir, "x", O_RDONLY, 0, &f));
+    EQUAL(-ENOENT, memefs_fstatat(fs, dir, "x", &st, 0));
+    EQUAL(-ENOENT, memefs_mkdirat(fs, dir, "x", 0755));
+    EQUAL(-ENOENT, memefs_symlinkat(fs, "x", dir, "x"));
+    EQUAL(-ENOENT, memefs_unlinkat(fs, dir, "x", 0));
+    GOOD(memefs_fstatat(fs, dir, ".", &st, 0));
+    EQUAL(0, st.st_nlink);
+    GOOD(memefs_fstatat(fs, dir, "./", &st, 0));
+    GOOD(memefs_faccessat(fs, dir, ".", R_OK, 0));
+    GOOD(memefs_opendirat(fs, dir, ".", 0, 0, &list));
+    CHECK(memefs_readdir(list, &e) <= 0 || e->name[0] == '.');
+    GOOD(memefs_closedir(list));
+    GOOD(memefs_close(dir));
+}
+
+/* What a name there is can't be found out: each call says EACCES, whatever the name is. */
+static void test_private(void)
+{
+    static const char *const names[] = {"priv/d",    "priv/d/", "priv/f", "priv/f/",
+                                        "priv/none", "priv/.",  "priv/.."};
+    struct memefs_file *f;
+
+    GOOD(memefs_makedirs(fs, "priv/d", 0755));
+    GOOD(memefs_mknod(fs, "priv/f", S_IFREG | 0666, 0));
+    GOOD(memefs_mkdir(fs, "pub", 0777));
+    GOOD(memefs_chmod(fs, "pub", 0777));
+    GOOD(memefs_mknod(user, "pub/f", S_IFREG | 0666, 0));
+    GOOD(memefs_chmod(fs, "priv", 0700));
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        EQUAL(-EACCES, memefs_unlink(user, names[i]));
+        EQUAL(-EACCES, memefs_rmdir(user, names[i]));
+        EQUAL(-EACCES, memefs_mkdir(user, names[i], 0755));
+        EQUAL(-EACCES, memefs_mknod(user, names[i], S_IFREG | 0644, 0));
+        EQUAL(-EACCES, memefs_symlink(user, "x", names[i]));
+        EQUAL(-EACCES, memefs_link(user, "pub/f", names[i]));
+        EQUAL(-EACCES, memefs_rename(user, names[i], "pub/x", 0));
+        EQUAL(-EACCES, memefs_rename(user, "pub/f", names[i], 0));
+        EQUAL(-EACCES, memefs_open(user, names[i], O_CREAT | O_WRONLY, 0644, &f));
+    }
+}
+
+static void test_opens(void)
+{
+    struct memefs_file *f;
+
+    EQUAL(-EEXIST, memefs_open(fs, "pub/.", O_CREAT | O_EXCL | O_WRONLY, 0644, &f));
+    EQUAL(-EEXIST, memefs_open(fs, "pub/..", O_CREAT | O_EXCL | O_WRONLY, 0644, &f));
+    EQUAL(-EISDIR, memefs_open(fs, "pub/.", O_CREAT | O_WRONLY, 0644, &f));
+    EQUAL(-EINVAL, memefs_open(fs, "pub", O_TMPFILE | O_CREAT | O_RDWR, 0644, &f));
+    GOOD(memefs_open(fs, "pub/f", O_PATH, 0, &f));
+    EQUAL(-EBADF, memefs_ftruncate(f, 0));
+    GOOD(memefs_close(f));
+}
+
+int main(int argc, char **argv)
+{
+    CHECK(argc > 1);
+    OK(chdir(argv[1]));
+    umask(022);
+    fs = lib_connect();
+    user = lib_connect_as(1000, 1000);
+    test_replaced();
+    test_removed_directory();
+    test_private();
+    test_opens();
+    GOOD(memefs_disconnect(user));
+    GOOD(memefs_disconnect(fs));
+    return 0;
+}
