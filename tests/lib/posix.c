@@ -153,6 +153,25 @@ static void test_attributes(void)
     CHECK(memefs_getxattr(fs, "/names/f", MEMEFS_XATTR_LAYOUT, NULL, 0) > 0);
 }
 
+/* Which are kept where a device has its number. */
+static void test_hints(void)
+{
+    struct memefs_file *f;
+    struct stat st;
+
+    GOOD(memefs_mkdir(fs, "/hinted", 0755));
+    GOOD(memefs_setxattr(fs, "/hinted", "user.memefs.place", "local", 5, 0));
+    GOOD(memefs_setxattr(fs, "/hinted", "user.memefs.ttl", "86400", 5, 0));
+    EQUAL(-EINVAL, memefs_setxattr(fs, "/hinted", "user.memefs.place", NULL, 0, 0));
+    GOOD(memefs_open(fs, "/hinted/f", O_CREAT | O_RDWR, 0644, &f));
+    GOOD(memefs_close(f));
+    GOOD(memefs_stat(fs, "/hinted/f", &st));
+    EQUAL(0, st.st_rdev);
+    GOOD(memefs_stat(fs, "/hinted", &st));
+    EQUAL(0, st.st_rdev);
+    EQUAL(0, st.st_blocks);
+}
+
 static void test_listing(void)
 {
     const struct memefs_dirent *e;
@@ -291,6 +310,7 @@ int main(int argc, char **argv)
     test_sparse();
     test_names();
     test_attributes();
+    test_hints();
     test_listing();
     test_at();
     test_locks();
