@@ -34,6 +34,10 @@
  * ACL, for the ids of the connection. A program that can read the deployment's secret can take any
  * ids: the check keeps honest programs from mistakes, the secret's mode is what keeps others out.
  *
+ * A process that changes its own ids later must be able to reach the partitions all the same: new
+ * channels are opened when they are needed, by sockets in the state directory, which only its owner
+ * may search. A daemon that gives up its rights connects afterwards; else its calls fail with -EIO.
+ *
  * Units: bytes; times of struct timespec as usual; _ms are milliseconds.
  *
  * The ABI only grows: structs that may grow begin with their own size, set by their _INIT. */

@@ -205,84 +205,96 @@ static ssize_t total(const struct iovec *iov, int n)
     return (ssize_t)sum;
 }
 
-typedef ssize_t move_fn(struct memefs_file *file, void *buf, size_t len, off_t off);
-
-static ssize_t read_one(struct memefs_file *file, void *buf, size_t len, off_t off)
+static ssize_t each(struct memefs_file *f, const struct iovec *iov, int count, uint64_t off,
+                    bool write)
 {
-    return off < 0 ? memefs_read(file, buf, len) : memefs_pread(file, buf, len, off);
-}
+    ssize_t n = 0;
+    size_t done = 0;
 
-static ssize_t write_one(struct memefs_file *file, void *buf, size_t len, off_t off)
-{
-    return off < 0 ? memefs_write(file, buf, len) : memefs_pwrite(file, buf, len, off);
-}
+    for (int i = 0; i < count; i++) {
+        size_t len = iov[i].iov_len < MOST - done ? iov[i].iov_len : MOST - done;
 
-/* off < 0: at the position. */
-static ssize_t each(struct memefs_file *file, const struct iovec *iov, int count, off_t off,
-                    move_fn *move)
-{
-    ssize_t n = total(iov, count), done = 0;
-
-    for (int i = 0; i < count && n >= 0; i++) {
-        n = move(file, iov[i].iov_base, iov[i].iov_len, off < 0 ? off : off + done);
+        n = write ? write_at(f, iov[i].iov_base, len, off + done)
+                  : mfs_lib_read(f, iov[i].iov_base, len, off + done);
         if (n > 0)
-            done += n;
+            done += (size_t)n;
         if (n < (ssize_t)iov[i].iov_len)
             break;
     }
-    return done > 0 ? done : n < 0 ? n : 0;
+    return done > 0 ? (ssize_t)done : n;
 }
 
 /* Its bytes are to stay together. */
-static ssize_t append_all(struct memefs_file *file, const struct iovec *iov, int count, off_t off)
+static ssize_t append_all(struct memefs_file *f, const struct iovec *iov, int count, size_t len)
 {
-    ssize_t n = total(iov, count);
-    char *all = n >= 0 ? malloc((size_t)n + 1) : NULL;
+    char *all = malloc(len + 1);
     size_t at = 0;
+    ssize_t n;
 
     if (all == NULL)
-        return n < 0 ? n : -ENOMEM;
+        return -ENOMEM;
     for (int i = 0; i < count; i++) {
         if (iov[i].iov_len > 0)
             memcpy(all + at, iov[i].iov_base, iov[i].iov_len);
         at += iov[i].iov_len;
     }
-    n = write_one(file, all, at, off);
+    n = write_at(f, all, len < MOST ? len : MOST, 0);
     free(all);
     return n;
 }
 
-static ssize_t write_each(struct memefs_file *file, const struct iovec *iov, int count, off_t off)
+static ssize_t move(struct memefs_file *f, const struct iovec *iov, int count, off_t off,
+                    bool write)
 {
-    int rc = check(file, true);
+    ssize_t len = total(iov, count);
 
-    if (rc < 0)
-        return rc;
-    return file->flags & O_APPEND && count > 1 ? append_all(file, iov, count, off)
-                                               : each(file, iov, count, off, write_one);
+    if (off < 0 || len < 0)
+        return off < 0 ? -EINVAL : len;
+    return write && (f->flags & O_APPEND) && count > 1 ? append_all(f, iov, count, (size_t)len)
+                                                       : each(f, iov, count, (uint64_t)off, write);
+}
+
+/* All of it is one use of the position. */
+static ssize_t move_at_position(struct memefs_file *f, const struct iovec *iov, int count,
+                                bool write)
+{
+    ssize_t n = check(f, write);
+
+    if (n < 0)
+        return n;
+    pthread_mutex_lock(&f->lock);
+    n = move(f, iov, count, f->pos, write);
+    if (n > 0)
+        f->pos = write && (f->flags & O_APPEND) ? (off_t)end_of(f) : f->pos + n;
+    pthread_mutex_unlock(&f->lock);
+    return n;
 }
 
 ssize_t memefs_readv(struct memefs_file *file, const struct iovec *iov, int n)
 {
-    return (ssize_t)mfs_lib_end(each(file, iov, n, -1, read_one), "read", NULL);
+    return (ssize_t)mfs_lib_end(move_at_position(file, iov, n, false), "read", NULL);
 }
 
 ssize_t memefs_preadv(struct memefs_file *file, const struct iovec *iov, int n, off_t off)
 {
-    ssize_t done = off < 0 ? -EINVAL : each(file, iov, n, off, read_one);
+    ssize_t done = check(file, false);
 
+    if (done == 0)
+        done = move(file, iov, n, off, false);
     return (ssize_t)mfs_lib_end(done, "read", NULL);
 }
 
 ssize_t memefs_writev(struct memefs_file *file, const struct iovec *iov, int n)
 {
-    return (ssize_t)mfs_lib_end(write_each(file, iov, n, -1), "write", NULL);
+    return (ssize_t)mfs_lib_end(move_at_position(file, iov, n, true), "write", NULL);
 }
 
 ssize_t memefs_pwritev(struct memefs_file *file, const struct iovec *iov, int n, off_t off)
 {
-    ssize_t done = off < 0 ? -EINVAL : write_each(file, iov, n, off);
+    ssize_t done = check(file, true);
 
+    if (done == 0)
+        done = move(file, iov, n, off, true);
     return (ssize_t)mfs_lib_end(done, "write", NULL);
 }
 
@@ -358,6 +370,14 @@ static void advance(struct memefs_file *f, off_t *given, off_t to)
     pthread_mutex_unlock(&f->lock);
 }
 
+/* As Linux: only what there is can overlap what it is copied to. */
+static size_t what_is_left(struct memefs_file *f, off_t from, size_t len)
+{
+    uint64_t end = end_of(f), left = end > (uint64_t)from ? end - (uint64_t)from : 0;
+
+    return left < len ? (size_t)left : len;
+}
+
 /* As Linux: what is copied within a file does not overlap. */
 static bool overlaps(const struct memefs_file *in, off_t from, const struct memefs_file *out,
                      off_t to, size_t len)
@@ -383,6 +403,8 @@ ssize_t memefs_copy_file_range(struct memefs_file *in, off_t *off_in, struct mem
         return (ssize_t)mfs_lib_end(n, "copy_file_range", NULL);
     from = position(in, off_in);
     to = position(out, off_out);
+    if (from >= 0 && in->attr.ino == out->attr.ino)
+        len = what_is_left(in, from, len);
     if (flags != 0 || from < 0 || to < 0 || overlaps(in, from, out, to, len))
         n = -EINVAL;
     else

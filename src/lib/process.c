@@ -15,16 +15,29 @@
 /* --- forks ------------------------------------------------------------------------------------ */
 
 static atomic_uint forks;
+static pthread_mutex_t instances_lock = PTHREAD_MUTEX_INITIALIZER; /* guards instances; a leaf */
+
+/* A child that finds the lock taken has no thread that would give it back. */
+static void forks_now(void)
+{
+    pthread_mutex_lock(&instances_lock);
+}
+
+static void forked_here(void)
+{
+    pthread_mutex_unlock(&instances_lock);
+}
 
 static void forked(void)
 {
+    pthread_mutex_unlock(&instances_lock);
     atomic_fetch_add_explicit(&forks, 1, memory_order_relaxed);
 }
 
 /* With the library; a program that has unloaded it has no connections. */
 __attribute__((constructor)) static void watch_forks(void)
 {
-    pthread_atfork(NULL, NULL, forked);
+    pthread_atfork(forks_now, forked_here, forked);
 }
 
 unsigned mfs_lib_forks(void)
@@ -48,7 +61,6 @@ int mfs_lib_enter_file(const struct memefs_file *file)
 
 #define INSTANCES 4096U
 
-static pthread_mutex_t instances_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the next; a leaf */
 static unsigned char instances[INSTANCES];
 
 int mfs_lib_instance_get(unsigned *instance)

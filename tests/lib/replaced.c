@@ -130,6 +130,46 @@ static void test_opens(void)
     GOOD(memefs_close(f));
 }
 
+#define ROUNDS 500
+#define HALF   1000
+
+/* Reads records of two equal halves by one position. */
+static void *read_records(void *arg)
+{
+    static _Thread_local char a[HALF], b[HALF];
+    const struct iovec iov[] = {{a, HALF}, {b, HALF}};
+    ssize_t n;
+
+    while ((n = memefs_readv(arg, iov, 2)) > 0) {
+        EQUAL(2 * HALF, n);
+        CHECK(memcmp(a, b, HALF) == 0);
+    }
+    GOOD(n);
+    return NULL;
+}
+
+static void test_vectors(void)
+{
+    static char record[2 * HALF];
+    pthread_t other;
+    struct memefs_file *f;
+    off_t from = 0, to = 100;
+
+    GOOD(memefs_open(fs, "records", O_CREAT | O_RDWR, 0644, &f));
+    for (int i = 0; i < ROUNDS; i++) {
+        memset(record, i, sizeof record);
+        EQUAL(sizeof record, memefs_write(f, record, sizeof record));
+    }
+    GOOD(memefs_lseek(f, 0, SEEK_SET));
+    CHECK(pthread_create(&other, NULL, read_records, f) == 0);
+    read_records(f);
+    CHECK(pthread_join(other, NULL) == 0);
+    EQUAL(-EINVAL, memefs_readv(NULL, NULL, 0));
+    GOOD(memefs_ftruncate(f, 10));
+    EQUAL(10, memefs_copy_file_range(f, &from, f, &to, 1 << 30, 0));
+    GOOD(memefs_close(f));
+}
+
 int main(int argc, char **argv)
 {
     CHECK(argc > 1);
@@ -141,6 +181,7 @@ int main(int argc, char **argv)
     test_removed_directory();
     test_private();
     test_opens();
+    test_vectors();
     GOOD(memefs_disconnect(user));
     GOOD(memefs_disconnect(fs));
     return 0;
