@@ -185,6 +185,14 @@ static void steps_in(void **state)
         hold(&x, cases[i].used * 8 * NODE_BYTES, 3);
         assert_int_equal(x.nodes, cases[i].left);
     }
+    /* A quarter of three nodes is less than one: one goes, where two have room for all. */
+    begin(&x, "cso+csi", 3, 24, &from_one);
+    hold(&x, 0.60 * 3 * NODE_BYTES, 200);
+    assert_int_equal(x.nodes, 3);
+    hold(&x, 0.55 * 3 * NODE_BYTES, 60);
+    assert_int_equal(x.nodes, 2);
+    hold(&x, 0.35 * 2 * NODE_BYTES, 60);
+    assert_int_equal(x.nodes, 1);
     begin(&x, "cso+asi", 8, 840, &plain); /* as many as at the start stay */
     hold(&x, 0, 500);
     assert_int_equal(x.nodes, 8);
