@@ -26,7 +26,9 @@ const char *const mfs_history_names[MFS_HISTORY_FIGURES] = {[MFS_HISTORY_USED] =
                                                             [MFS_HISTORY_OUT] = "out",
                                                             [MFS_HISTORY_P99] = "p99",
                                                             [MFS_HISTORY_MOVES] = "moves",
-                                                            [MFS_HISTORY_PAID] = "paid"};
+                                                            [MFS_HISTORY_PAID] = "paid",
+                                                            [MFS_HISTORY_READ] = "read",
+                                                            [MFS_HISTORY_WRITTEN] = "written"};
 
 static const char *const shown_of_node[MFS_HISTORY_NODE_FIGURES] = {[MFS_HISTORY_NODE_USED] =
                                                                         "used"};

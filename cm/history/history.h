@@ -1,5 +1,5 @@
 /* What a deployment has been like: an hour by the second and a day by the minute of the whole, an
- * hour by ten seconds of each node. Its memory is fixed: 220 KiB, and 4.3 KiB for each of at most
+ * hour by ten seconds of each node. Its memory is fixed: 260 KiB, and 4.3 KiB for each of at most
  * 256 nodes; beyond that many nodes, those that come are not kept. Pure. */
 #ifndef MFS_CM_HISTORY_HISTORY_H
 #define MFS_CM_HISTORY_HISTORY_H
@@ -23,6 +23,8 @@ enum mfs_history_figure {
     MFS_HISTORY_P99,
     MFS_HISTORY_MOVES, /* under way */
     MFS_HISTORY_PAID,  /* nodes that the provider was asked for and has not got back */
+    MFS_HISTORY_READ,  /* by all mounts, bytes/s */
+    MFS_HISTORY_WRITTEN,
     MFS_HISTORY_FIGURES
 };
 

@@ -23,9 +23,9 @@ struct mfs_cm_history {
     struct mfs_history *history;
     struct mfs_timer *timer;
     uint64_t ticks;
-    struct mfs_mounts_done before; /* at the last look, of which `when` is */
-    float rate, p99;               /* of the last round */
-    bool fails;                    /* the file could not be written, which the log has said */
+    struct mfs_mounts_done before;  /* at the last look, of which `when` is */
+    float rate, p99, read, written; /* of the last round */
+    bool fails;                     /* the file could not be written, which the log has said */
 };
 
 /* ---- operations ------------------------------------------------------------------------------ */
@@ -38,7 +38,7 @@ static void look_at_mounts(struct mfs_cm_history *h)
     int64_t now = mfs_clock_mono();
     bool known = done->when && now - done->when <= CURRENT, was = h->before.when != 0;
 
-    h->rate = h->p99 = NAN;
+    h->rate = h->p99 = h->read = h->written = NAN;
     for (uint32_t i = 0; i < MFS_METRIC_BUCKETS && known && was; i++) {
         uint64_t n = done->bucket[i] - h->before.bucket[i];
 
@@ -46,8 +46,13 @@ static void look_at_mounts(struct mfs_cm_history *h)
         if (n)
             list[since.nbuckets++] = (struct mfs_metric_bucket){i, n};
     }
-    if (known && was)
-        h->rate = (float)((double)since.value / ((double)(now - h->before.when) / MFS_SEC));
+    if (known && was) {
+        double s = (double)(now - h->before.when) / MFS_SEC;
+
+        h->rate = (float)((double)since.value / s);
+        h->read = (float)((double)(done->read - h->before.read) / s);
+        h->written = (float)((double)(done->written - h->before.written) / s);
+    }
     if (since.value)
         h->p99 = (float)mfs_metric_quantile(&since, 0.99);
     h->before = *done;
@@ -108,6 +113,8 @@ static void tick(void *arg)
     look_at_nodes(h, now, f);
     f[MFS_HISTORY_OPERATIONS] = h->rate;
     f[MFS_HISTORY_P99] = h->p99;
+    f[MFS_HISTORY_READ] = h->read;
+    f[MFS_HISTORY_WRITTEN] = h->written;
     f[MFS_HISTORY_MOVES] = (float)h->cm->state.nmoves;
     f[MFS_HISTORY_PAID] = (float)h->cm->state.nnodes;
     if (f[MFS_HISTORY_NODES_THERE] > 0)

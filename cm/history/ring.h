@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 
-#define MFS_HISTORY_FIELDS_MAX 10
+#define MFS_HISTORY_FIELDS_MAX 12
 
 struct mfs_history_ring;
 

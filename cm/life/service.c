@@ -29,6 +29,7 @@
 #include "cm/partitions/migrate.h"
 #include "cm/partitions/replicas.h"
 #include "cm/state/events.h"
+#include "cm/state/mark.h"
 
 /* ---- Local Managers -------------------------------------------------------------------------- */
 
@@ -294,6 +295,22 @@ static void down(struct mfs_conn *c, const struct mfs_err *why, void *arg)
         mfs_provision_hung_up(n);
 }
 
+static void on_mark(struct mfs_conn *c, uint64_t id, const void *body, void *arg)
+{
+    const struct mfs_msg_mark *m = body;
+    struct mfs_cm *cm = arg;
+    struct mfs_err err;
+
+    if (strcmp(mfs_conn_role(c), "cli") != 0) {
+        mfs_conn_fail(c, id, -EPERM, "only an operator may mark a stage");
+    } else if (mfs_mark_check(m->text, &err)) {
+        mfs_conn_fail(c, id, err.code, "%s", err.msg);
+    } else {
+        mfs_event_add(cm->paths->events, "cm", MFS_MARK_EVENT, "%s", m->text);
+        mfs_conn_reply(c, MFS_MSG_MARK, id, NULL);
+    }
+}
+
 static const struct mfs_handler handlers[] = {{MFS_MSG_JOIN, on_join},
                                               {MFS_MSG_REPORT, on_report},
                                               {MFS_MSG_EVENT, on_event},
@@ -305,6 +322,7 @@ static const struct mfs_handler handlers[] = {{MFS_MSG_JOIN, on_join},
                                               {MFS_MSG_CLIENTS, mfs_mounts_on_clients},
                                               {MFS_MSG_EVENTS, on_events},
                                               {MFS_MSG_HISTORY, mfs_history_on_ask},
+                                              {MFS_MSG_MARK, on_mark},
                                               {MFS_MSG_MOUNT, on_mount},
                                               {MFS_MSG_STOP, on_stop},
                                               {MFS_MSG_POLICY, mfs_autoscale_on_policy},

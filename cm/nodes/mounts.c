@@ -103,6 +103,11 @@ static void take_rates(const struct mfs_mounts *was, struct mfs_mounts *list)
         take_rate(&list->mount[i], find(was, &list->mount[i], i), now);
 }
 
+static uint64_t grown(uint64_t from, uint64_t to)
+{
+    return to > from ? to - from : 0;
+}
+
 /* Only who has told before has done the rest since then: after its lm began anew a client is known
  * for a while before it tells. */
 static void count_done(struct mfs_mounts_done *done, const struct mfs_mounts *was,
@@ -115,10 +120,12 @@ static void count_done(struct mfs_mounts_done *done, const struct mfs_mounts *wa
 
         if (!before || !before->figures.n)
             continue;
+        done->read += grown(before->read_bytes, told->mount[i].read_bytes);
+        done->written += grown(before->written_bytes, told->mount[i].written_bytes);
         add_durations(before, old);
         add_durations(&told->mount[i], now);
         for (uint32_t k = 0; k < MFS_METRIC_BUCKETS; k++)
-            done->bucket[k] += now[k] > old[k] ? now[k] - old[k] : 0;
+            done->bucket[k] += grown(old[k], now[k]);
     }
 }
 

@@ -34,6 +34,7 @@ int mfs_mounts_sum_up(struct mfs_mounts *list);
 struct mfs_mounts_done {
     int64_t when; /* the last answer of a node, mono; 0: none */
     uint64_t bucket[MFS_METRIC_BUCKETS];
+    uint64_t read, written; /* bytes, by the same clients */
 };
 const struct mfs_mounts_done *mfs_mounts_done(const struct mfs_cm *cm);
 

@@ -110,6 +110,7 @@ const charts = [
 const W = 400, H = 150, LEFT = 62, RIGHT = 6, TOP = 8, BOTTOM = 20;
 const past = { hour: null, day: null, nodes: new Map() };
 let range = "hour", limits = [], marks = [];
+const stages = new Map(); // when each began, s, and its name (cm mark)
 
 function shape(curve, span) {
   if (!curve || !curve.used) return null;
@@ -297,6 +298,13 @@ function draw(c) {
   }
   if (c.limits) for (const v of limits) c.svg.append(svg("path", { class: "c4", "stroke-dasharray": "5 4", d: `M${LEFT} ${y(v)}H${c.width - RIGHT}` }));
   if (c.whole) for (const m of marks) if (m >= end - span && m <= end) c.svg.append(svg("path", { class: "mark", d: `M${xt(m).toFixed(1)} ${TOP}V${H - BOTTOM}` }));
+  for (const [t, name] of stages) {
+    if (t < end - span || t > end) continue;
+    const mark = c.svg.appendChild(svg("path", { class: "stage", d: `M${xt(t).toFixed(1)} ${TOP}V${H - BOTTOM}` }));
+    mark.appendChild(svg("title")).textContent = `${name}, ${clock(t, true)}`;
+    const late = xt(t) > c.width - 80, text = c.svg.appendChild(svg("text", { class: "stage", x: xt(t) + (late ? -3 : 3), y: TOP + 8, "text-anchor": late ? "end" : "start" }));
+    text.textContent = [...name].length > 12 ? `${[...name].slice(0, 11).join("")}…` : name;
+  }
   if (curve) {
     for (const [, name, color] of [...c.lines].reverse()) {
       const list = curve[name] || [], d = line(list, (i) => xt(curve.first + (i + 0.5) * step), y, Math.max(0, list.length - Math.ceil(span / step)));
@@ -455,6 +463,8 @@ function showEvents(list) {
     item.append(time, make("span", "", e.who), make("span", "", e.what), make("span", "", e.text));
     return item;
   }, () => {});
+  for (const e of list) if (e.what === "mark") stages.set(Math.floor(Date.parse(e.time) / 1000), e.text);
+  if (!report) for (const t of stages.keys()) if (t < Date.now() / 1000 - 86400) stages.delete(t);
   marks = list.filter((e) => /scal|node-|lost|failover|moved/.test(e.what)).map((e) => Date.parse(e.time) / 1000);
 }
 
@@ -609,10 +619,22 @@ function nodeHours(curve) {
   return { used: list.reduce((a, v) => a + v, 0) / Math.max(1, list.length) * hours, fixed: most * hours, most, hours };
 }
 
+// Each from its mark to the next one.
+function showStages(list) {
+  $("stages").hidden = !list.length;
+  for (const s of list) stages.set(s.from, s.stage);
+  keep($("stages").querySelector("tbody"), list, (s) => `${s.from} ${s.stage}`, () => newRow(["", "", "", "num", "num", "num", "num", "num", "num"]), (row, s) => {
+    const texts = [s.stage, clock(s.from, true), clock(s.to, true), lasted(s.to - s.from), bytes(s.written), bytes(s.read),
+      bytes(s.memory_most), known(s.nodes_most) ? count(Math.round(s.nodes_most)) : "–", known(s.node_hours) ? s.node_hours.toFixed(3) : "–"];
+    texts.forEach((t, i) => say(row.cells[i], t));
+  });
+}
+
 function showReport(r) {
   for (const e of document.querySelectorAll("[data-live]")) e.remove();
   take(r.history);
   showEvents(r.events);
+  showStages(r.stages);
   say($("name"), r.name);
   document.title = `${r.name}: report`;
   $("state").remove();

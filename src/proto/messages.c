@@ -292,6 +292,10 @@ static const struct mfs_schema policy_schema = {
     "policy", sizeof(struct mfs_msg_policy),
     FIELDS{{.name = "name", .required = true, MFS_FIELD(STR, struct mfs_msg_policy, name)}, {0}}};
 
+static const struct mfs_schema mark_schema = {
+    "mark", sizeof(struct mfs_msg_mark),
+    FIELDS{{.name = "text", .required = true, MFS_FIELD(STR, struct mfs_msg_mark, text)}, {0}}};
+
 static const struct mfs_schema term_schema = {
     "term", sizeof(struct mfs_msg_term),
     FIELDS{
@@ -432,6 +436,7 @@ const struct mfs_message mfs_messages[MFS_MSG_COUNT] = {
     [MFS_MSG_CLIENTS] = {"clients", &mfs_clients_ask_schema, &mfs_mounts_schema},
     [MFS_MSG_EVENTS] = {"events", &empty_schema, &mfs_events_schema},
     [MFS_MSG_HISTORY] = {"history", &empty_schema, &empty_schema},
+    [MFS_MSG_MARK] = {"mark", &mark_schema, &empty_schema},
     [MFS_MSG_LEAVE] = {"leave", &leave_schema, &empty_schema},
     [MFS_MSG_STATE] = {"state", &state_schema, &empty_schema},
     [MFS_MSG_VOTE] = {"vote", &vote_schema, &vote_reply_schema},

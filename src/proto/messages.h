@@ -66,6 +66,7 @@ enum mfs_msg {
     MFS_MSG_CLIENTS, /* cli → cm, client → lm → cm  the same of all nodes → struct mfs_mounts  */
     MFS_MSG_EVENTS,  /* client → lm → cm  what happened last      → struct mfs_events  */
     MFS_MSG_HISTORY, /* cli → cm    write the history             → when it is written */
+    MFS_MSG_MARK,    /* cli → cm    a stage begins                → when it is noted   */
     MFS_MSG_COUNT
 };
 
@@ -447,6 +448,10 @@ struct mfs_progress {
 
 struct mfs_msg_policy {
     char name[MFS_STATE_MAX]; /* "none", "cso", "nso+asi", … */
+};
+
+struct mfs_msg_mark {
+    char text[MFS_TEXT_MAX]; /* cm/state/mark.h */
 };
 
 /* A step of a checkpoint, see docs/design/checkpoint.md. */

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What cm keeps of the past: cm report writes it; it is still there after cm was killed, counts no operations that were done before it could see them, and begins anew, with a line in
+# What cm keeps of the past: cm report writes it, also by the stages that cm mark noted; it is still there after cm was killed, counts no operations that were done before it could see them, and begins anew, with a line in
 # the log, where the file is torn.
-# ctest: waits long=12
+# ctest: waits long=45 timeout=180
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 need jq python3
@@ -18,6 +18,14 @@ report()
 field() # NAME: of the newest second
 {
     awk -F, -v name="$1" 'NR == 1 {for (i = 1; i <= NF; i++) if ($i == name) at = i} END {print $at}' "$T/report/hour.csv"
+}
+
+ask() # SECONDS: an operator's command each second has mounts tell
+{
+    for _ in $(seq "$1"); do
+        cm_ clients >/dev/null
+        sleep 1
+    done
 }
 
 say "what was"
@@ -44,6 +52,34 @@ heights = {float(y) for y in re.findall(r"[ML][\d.]+ ([\d.]+)", path[0])[1:]}
 sys.exit(len(path) != 1 or not heights or min(heights) > 60)
 PY
 
+say "stages"
+expect_fail 2 cm_ mark $'two\nlines'
+grep -q 'without control characters' "$T/expect.out" || fail "what it says of two lines: $(cat "$T/expect.out")"
+cm_ mark '=write, "the" first' || fail "cm mark"
+ask 6
+head -c 40M /dev/urandom >"$MNT0/of-stage"
+ask 11
+cm_ mark 'read ü' || fail "cm mark"
+cat "$MNT1/of-stage" >/dev/null
+ask 11
+equal 2 "$(cm_ events --type mark --json | wc -l)" "marks"
+report
+cm_ report "$T/report.html" || fail "cm report"
+python3 - "$T/report" "$T/report.html" <<'PY' || fail "stages: $(cat "$T/report/stages.csv")"
+import csv, json, re, sys
+rows = list(csv.DictReader(open(sys.argv[1] + "/stages.csv", encoding="utf-8")))
+first, second = rows
+assert [r["stage"] for r in rows] == ['=write, "the" first', "read ü"], rows
+assert first["to"] == second["from"] and 16 <= int(first["seconds"]) <= 120, rows
+assert 0.95 * 40 * 2**20 < float(first["written"]) < 1.3 * 40 * 2**20, rows
+assert float(second["written"]) < 2**20 and 0.95 * 40 * 2**20 < float(second["read"]) < 1.3 * 40 * 2**20, rows
+assert float(second["memory_most"]) > 70e6 and first["nodes_most"] == second["nodes_most"] == "2", rows
+assert abs(float(first["node_hours"]) / (2 * int(first["seconds"]) / 3600) - 1) < 0.15, rows
+text = open(sys.argv[2], encoding="utf-8").read()
+data = json.loads(re.search(r'<script type="application/json" id="report">(.*?)</script>', text, re.S).group(1))
+assert [s["stage"] for s in data["stages"]] == [r["stage"] for r in rows], data["stages"]
+PY
+
 say "a cm that was killed"
 kill -KILL "$(cut -d' ' -f1 "$STATE/cm.pid")"
 cm_ start >/dev/null || fail "cm start"
@@ -52,13 +88,6 @@ report
 equal "$before" "$(sed -n 2p "$T/report/hour.csv")" "the first second"
 
 say "what a client has done before its lm began anew is not done again"
-ask() # SECONDS: an operator's command each second has mounts tell
-{
-    for _ in $(seq "$1"); do
-        cm_ clients >/dev/null
-        sleep 1
-    done
-}
 for _ in $(seq 20); do (cd "$MNT0" && mkdir $(seq 300) && rmdir $(seq 300)); done
 ask 6
 operations=$(cm_ clients --json | jq '[.clients[].operations] | max')

@@ -33,7 +33,7 @@ same_options() # PAGE COMMAND…
         grep -vxE -- '--(help|version)' | sort -u >"$T/in-page"
     diff "$T/in-help" "$T/in-page" || fail "the options in the help (<) and in ${page##*/} (>) differ"
 }
-same_options cm.1 "cm start" "cm status" "cm top" "cm describe" "cm list" "cm scale" "cm drain" "cm replace" "cm forget" "cm rebalance" "cm policy" "cm events" "cm doctor" "cm report" "cm stop"
+same_options cm.1 "cm start" "cm status" "cm top" "cm describe" "cm list" "cm scale" "cm drain" "cm replace" "cm forget" "cm rebalance" "cm policy" "cm events" "cm doctor" "cm report" "cm mark" "cm stop"
 same_options lm.8 lm
 same_options memefs.1 "memefs mount" "memefs umount" "memefs layout" "memefs fsck" "memefs lost" "memefs stats" "memefs profile" "memefs top" "memefs trace" "memefs stage-in" "memefs bench"
 sed -n '/^.SH MOUNT OPTIONS/,/^.SH EXIT/p' "$HARNESS_DIR/../../docs/man/memefs.1" >"$T/section"
@@ -53,6 +53,12 @@ wrong_usage cm start --nodes none
 wrong_usage cm start --nodes 0
 wrong_usage cm start --memory 12parsecs
 wrong_usage cm start --migration lukewarm
+wrong_usage cm mark
+wrong_usage cm mark ""
+wrong_usage cm mark one two
+wrong_usage cm mark $'two\nlines'
+wrong_usage cm mark $'\xff'
+wrong_usage cm mark "$(printf '%201s' x)"
 wrong_usage cm scale
 wrong_usage cm scale many
 wrong_usage cm scale 2 3

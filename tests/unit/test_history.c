@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "cm/history/history.h"
+#include "cm/history/stages.h"
 
 #define NOON 1700000000LL
 
@@ -129,6 +129,41 @@ static void test_restart(void **state)
     mfs_buf_fini(&b);
 }
 
+/* By seconds, or by minutes where the stage began before the last hour; what is not known is NaN.
+ */
+static void test_stages(void **state)
+{
+    struct mfs_history *h = mfs_history_create();
+    float f[MFS_HISTORY_FIGURES] = {0};
+    struct mfs_stage_figures s;
+
+    (void)state;
+    assert_non_null(h);
+    mfs_stage_measure(h, NOON, NOON + 10, &s);
+    assert_true(isnan(s.memory) && isnan(s.node_hours));
+    for (int i = 0; i < 7200; i++) {
+        f[MFS_HISTORY_PAID] = i < 7000 ? 2 : 4;
+        f[MFS_HISTORY_USED] = (float)i;
+        f[MFS_HISTORY_WRITTEN] = i >= 7000 && i < 7010 ? 100 : 0;
+        f[MFS_HISTORY_READ] = NAN;
+        mfs_history_put(h, NOON + i, f);
+    }
+    mfs_stage_measure(h, NOON + 6990, NOON + 7005, &s);
+    assert_float_equal(s.written, 500, 1e-6);
+    assert_true(isnan(s.read));
+    assert_float_equal(s.memory, 7004, 1e-6);
+    assert_float_equal(s.nodes, 4, 1e-6);
+    assert_float_equal(s.node_hours, (10 * 2 + 5 * 4) / 3600.0, 1e-6);
+    mfs_stage_measure(h, NOON + 40, NOON + 40 + 3600, &s);
+    assert_float_equal(s.node_hours, 2, 0.04);
+    assert_float_equal(s.nodes, 2, 1e-6);
+    mfs_stage_measure(h, NOON + 7190, NOON + 100000, &s);
+    assert_float_equal(s.node_hours, 10 * 4 / 3600.0, 1e-6);
+    mfs_stage_measure(h, NOON + 5, NOON + 5, &s);
+    assert_true(isnan(s.memory));
+    mfs_history_destroy(h);
+}
+
 static void test_torn(void **state)
 {
     struct mfs_history *h = some(), *again = some();
@@ -175,8 +210,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_means_and_gaps), cmocka_unit_test(test_wrap),
         cmocka_unit_test(test_jumps),          cmocka_unit_test(test_json),
-        cmocka_unit_test(test_restart),        cmocka_unit_test(test_torn),
-        cmocka_unit_test(test_many_nodes)};
+        cmocka_unit_test(test_restart),        cmocka_unit_test(test_stages),
+        cmocka_unit_test(test_torn),           cmocka_unit_test(test_many_nodes)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "base/trusted_dir.h"
 #include "cm/ask/client.h"
+#include "cm/cli/stages.h"
 #include "cm/cli/svg.h"
 #include "cm/cli/verbs.h"
 #include "cm/history/history.h"
@@ -110,14 +111,33 @@ static int write_table(const struct mfs_history_ring *r, uint32_t length, const 
     return rc ? mfs_err_set(err, rc, "%s/%s: %s", dir, file, strerror(-rc)) : 0;
 }
 
-static int write_tables(const struct mfs_history *h, const char *dir, struct mfs_err *err)
+static int write_stages(const struct mfs_stages *s, const char *dir, struct mfs_err *err)
+{
+    char path[PATH_MAX];
+    struct mfs_buf b;
+    int rc;
+
+    mfs_buf_init(&b);
+    rc = mfs_stages_csv(s, &b);
+    if (!rc)
+        rc = mfs_text_format(path, sizeof path, "%s/stages.csv", dir);
+    if (!rc)
+        rc = write_out(path, &b);
+    mfs_buf_fini(&b);
+    return rc ? mfs_err_set(err, rc, "%s/stages.csv: %s", dir, strerror(-rc)) : 0;
+}
+
+static int write_tables(const struct mfs_history *h, const struct mfs_stages *s, const char *dir,
+                        struct mfs_err *err)
 {
     int rc = mfs_file_mkdirs(dir, 0777);
 
     if (rc)
         return mfs_err_set(err, rc, "%s: %s", dir, strerror(-rc));
     rc = write_table(h->hour, 3600, dir, "hour.csv", err);
-    return rc ? rc : write_table(h->day, 86400, dir, "day.csv", err);
+    if (!rc)
+        rc = write_table(h->day, 86400, dir, "day.csv", err);
+    return rc ? rc : write_stages(s, dir, err);
 }
 
 /* ---- pictures -------------------------------------------------------------------------------- */
@@ -186,11 +206,12 @@ static int put_events(const struct mfs_paths *p, struct mfs_buf *out)
     free(list);
     if (n == -ENOMEM)
         return n;
-    return rc ? rc : mfs_buf_printf(out, "]}");
+    return rc ? rc : mfs_buf_append(out, "]", 1);
 }
 
 /* What the page draws (cm/ui/page.js, "a report"). */
-static int put_data(const struct mfs_paths *p, const struct mfs_history *h, struct mfs_buf *out)
+static int put_data(const struct mfs_paths *p, const struct mfs_history *h,
+                    const struct mfs_stages *s, struct mfs_buf *out)
 {
     struct mfs_buf b;
     int rc;
@@ -202,6 +223,12 @@ static int put_data(const struct mfs_paths *p, const struct mfs_history *h, stru
         rc = mfs_history_json(h, &b);
     if (!rc)
         rc = put_events(p, &b);
+    if (!rc)
+        rc = mfs_buf_printf(&b, ",\"stages\":");
+    if (!rc)
+        rc = mfs_stages_json(s, &b);
+    if (!rc)
+        rc = mfs_buf_append(&b, "}", 1);
     if (!rc)
         rc = put_json_text(mfs_buf_data(&b), mfs_buf_len(&b), out);
     mfs_buf_fini(&b);
@@ -229,7 +256,8 @@ static int put_until(const char **at, const char *end, const char *mark, struct 
 }
 
 /* The page with its style, its script and the data in it: what it names of cm's is replaced. */
-static int put_page(const struct mfs_paths *p, const struct mfs_history *h, struct mfs_buf *out)
+static int put_page(const struct mfs_paths *p, const struct mfs_history *h,
+                    const struct mfs_stages *s, struct mfs_buf *out)
 {
     const char *at = mfs_ui_assets[MFS_UI_HTML].text, *end = at + mfs_ui_assets[MFS_UI_HTML].len;
     int rc = put_until(&at, end, "<link rel=\"stylesheet\" href=\"/ui/page.css\">\n", out);
@@ -248,20 +276,20 @@ static int put_page(const struct mfs_paths *p, const struct mfs_history *h, stru
     if (!rc)
         rc = mfs_buf_printf(out, "<script type=\"application/json\" id=\"report\">");
     if (!rc)
-        rc = put_data(p, h, out);
+        rc = put_data(p, h, s, out);
     if (!rc)
         rc = put_asset("</script>\n<script>\n", MFS_UI_JS, "</script>\n</body>", out);
     return rc ? rc : mfs_buf_append(out, at, (size_t)(end - at));
 }
 
-static int write_page(const struct mfs_paths *p, const struct mfs_history *h, const char *file,
-                      struct mfs_err *err)
+static int write_page(const struct mfs_paths *p, const struct mfs_history *h,
+                      const struct mfs_stages *s, const char *file, struct mfs_err *err)
 {
     struct mfs_buf b;
     int rc;
 
     mfs_buf_init(&b);
-    rc = put_page(p, h, &b);
+    rc = put_page(p, h, s, &b);
     if (!rc)
         rc = write_out(file, &b);
     mfs_buf_fini(&b);
@@ -271,6 +299,7 @@ static int write_page(const struct mfs_paths *p, const struct mfs_history *h, co
 static int run(struct mfs_verb_call *call, struct mfs_err *err)
 {
     const char *dir = mfs_conf_str(call->conf, "csv"), *svg = mfs_conf_str(call->conf, "svg");
+    struct mfs_stages *stages = NULL;
     struct mfs_history *h;
     int rc;
 
@@ -282,19 +311,25 @@ static int run(struct mfs_verb_call *call, struct mfs_err *err)
     if (!h)
         return mfs_err_set(err, -ENOMEM, "out of memory");
     rc = read_history(&call->paths, h, err);
+    if (!rc) {
+        rc = mfs_stages_read(&call->paths, h, &stages);
+        if (rc)
+            mfs_err_set(err, rc, "%s: %s", call->paths.events, strerror(-rc));
+    }
     if (!rc && dir)
-        rc = write_tables(h, dir, err);
+        rc = write_tables(h, stages, dir, err);
     if (!rc && svg)
         rc = write_pictures(h, svg, err);
     if (!rc && call->nargs)
-        rc = write_page(&call->paths, h, call->args[0], err);
+        rc = write_page(&call->paths, h, stages, call->args[0], err);
+    mfs_stages_free(stages);
     mfs_history_destroy(h);
     return rc;
 }
 
 static const struct mfs_conf_option options[] = {
     {"csv", MFS_CONF_STRING, "DIR", NULL, 1, 4000,
-     "write hour.csv, by the second, and day.csv, by the minute, into that directory"},
+     "write hour.csv, by the second, day.csv, by the minute, and stages.csv into that directory"},
     {"svg", MFS_CONF_STRING, "DIR", NULL, 1, 4000,
      "write the curves there as pictures, hour-memory.svg and so on"},
     {0}};
