@@ -158,17 +158,18 @@ int mfs_render_status(const struct mfs_status *s, struct mfs_buf *out)
         used += s->node[i].memory_used;
         capacity += s->node[i].memory_capacity;
     }
-    rc =
-        mfs_buf_printf(out,
-                       "%s: %s, %s, %s (beta %g), epoch %llu\n"
-                       "memory: %s of %s used (%.1f%%); policy %s, migration %s, weights %s%s\n\n",
-                       s->name, s->state, MFS_TEXT_COUNT(s->nnodes, "node"),
-                       MFS_TEXT_COUNT(s->partitions, "partition"), s->beta,
-                       (unsigned long long)s->epoch, MFS_TEXT_BYTES(used), MFS_TEXT_BYTES(capacity),
-                       100 * s->utilization, s->policy, s->migration, s->weights,
-                       strcmp(s->weights, "auto") ? ""
-                       : s->by_bandwidth          ? " (bandwidth)"
-                                                  : " (memory)");
+    rc = mfs_buf_printf(out,
+                        "%s: %s, %s, %s (beta %g), epoch %llu\n"
+                        "memory: %s of %s used (%.1f%%), %s; policy %s, migration %s, weights "
+                        "%s%s\n\n",
+                        s->name, s->state, MFS_TEXT_COUNT(s->nnodes, "node"),
+                        MFS_TEXT_COUNT(s->partitions, "partition"), s->beta,
+                        (unsigned long long)s->epoch, MFS_TEXT_BYTES(used),
+                        MFS_TEXT_BYTES(capacity), 100 * s->utilization,
+                        MFS_TEXT_COUNT(s->inodes, "inode"), s->policy, s->migration, s->weights,
+                        strcmp(s->weights, "auto") ? ""
+                        : s->by_bandwidth          ? " (bandwidth)"
+                                                   : " (memory)");
     if (!rc && s->will_lose)
         rc = mfs_buf_printf(out,
                             "will lose: %s of nodes that end, for which others have no room; cm "

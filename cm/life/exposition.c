@@ -96,6 +96,10 @@ static void put_deployment(struct mfs_exposition *e, const struct mfs_cm *cm,
          s->unprotected},
         {"memefs_cm_moves", "Partitions that are being moved.", s->nmoves},
         {"memefs_cm_changing", "1 while a change of the nodes is under way.", mfs_cm_changing(cm)},
+        {"memefs_cm_inodes", "Files, directories and all else, as last reported.",
+         (double)s->inodes},
+        {"memefs_cm_lost_stripes", "Stripes of files whose bytes were ever lost, as last reported.",
+         (double)s->lost_stripes},
         {"memefs_cm_will_lose_bytes", "Bytes of nodes told to end that fit on no other node.",
          (double)s->will_lose}};
     char labels[96] = "";

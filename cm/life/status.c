@@ -169,6 +169,10 @@ static void put_counters(const struct mfs_cm *cm, struct mfs_status *s)
         s->restarts += cm->nodes[i]->last.deaths;
         s->out_of_memory += cm->nodes[i]->last.out_of_memory;
     }
+    for (uint32_t i = 0; i < cm->state.nparts; i++) {
+        s->inodes += cm->part_counts[i].inodes;
+        s->lost_stripes += cm->part_counts[i].lost_stripes;
+    }
     if (!cm->figures)
         return;
     s->failovers = mfs_metric_sum(cm->figures, MFS_CM_FAILOVERS);

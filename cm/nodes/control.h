@@ -116,6 +116,11 @@ struct mfs_cm_start {
     struct mfs_err failure;             /* code 0: none */
 };
 
+/* Of a partition: inodes whose home it is, stripes whose bytes were ever lost there. */
+struct mfs_part_counts {
+    uint64_t inodes, lost_stripes;
+};
+
 struct mfs_cm {
     const struct mfs_paths *paths;
     bool foreground;
@@ -140,9 +145,10 @@ struct mfs_cm {
     enum mfs_cm_step step; /* of the start; DONE from then on */
     int64_t began;         /* of the daemon */
     struct mfs_cm_start start;
-    bool settled;            /* all nodes have been up at some time */
-    uint64_t *part_bytes;    /* state.nparts: what each holds, as reported */
-    struct mfs_scale *scale; /* the change under way, NULL: none; see scale.h */
+    bool settled;                        /* all nodes have been up at some time */
+    uint64_t *part_bytes;                /* state.nparts: what each holds, as reported */
+    struct mfs_part_counts *part_counts; /* state.nparts, likewise */
+    struct mfs_scale *scale;             /* the change under way, NULL: none; see scale.h */
 
     struct mfs_tables *tables;   /* sends the table; see tables.h */
     struct mfs_copies *copies;   /* NULL: the nodes have none; see copies.h */

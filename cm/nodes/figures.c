@@ -73,10 +73,14 @@ static void take_parts(struct mfs_node *n, const struct mfs_msg_report *m)
     else
         n->lacking = n->lack_epoch == m->epoch ? n->lacking + 1 : 1;
     n->lack_epoch = m->epoch;
-    for (uint32_t i = 0; i < m->nparts; i++)
-        if (m->part[i].index < cm->state.nparts &&
-            cm->state.part[m->part[i].index].node == n->record->id)
-            cm->part_bytes[m->part[i].index] = m->part[i].memory_used;
+    for (uint32_t i = 0; i < m->nparts; i++) {
+        const struct mfs_report_part *p = &m->part[i];
+
+        if (p->index >= cm->state.nparts || cm->state.part[p->index].node != n->record->id)
+            continue;
+        cm->part_bytes[p->index] = p->memory_used;
+        cm->part_counts[p->index] = (struct mfs_part_counts){p->inodes, p->lost_stripes};
+    }
 }
 
 /* Of two reports in a row the less, as one alone may be of a burst. */

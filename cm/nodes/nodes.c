@@ -47,7 +47,8 @@ int mfs_nodes_init(struct mfs_cm *cm)
 {
     cm->nodes = calloc(cm->state.nnodes, sizeof *cm->nodes);
     cm->part_bytes = calloc(cm->state.nparts, sizeof *cm->part_bytes);
-    if (!cm->nodes || !cm->part_bytes || mfs_tables_init(cm))
+    cm->part_counts = calloc(cm->state.nparts, sizeof *cm->part_counts);
+    if (!cm->nodes || !cm->part_bytes || !cm->part_counts || mfs_tables_init(cm))
         return -ENOMEM;
     for (uint32_t i = 0; i < cm->state.nnodes; i++) {
         cm->nodes[i] = make(cm);
@@ -110,7 +111,9 @@ void mfs_nodes_fini(struct mfs_cm *cm)
     free(cm->nodes);
     cm->nodes = NULL;
     free(cm->part_bytes);
+    free(cm->part_counts);
     cm->part_bytes = NULL;
+    cm->part_counts = NULL;
     while (cm->left) {
         struct mfs_node *n = cm->left;
 

@@ -432,9 +432,13 @@ static uint32_t put_parts(const struct mfs_agent *a, struct mfs_report_part *out
         const struct mfs_health *health = own ? own->health : NULL;
 
         if (!p->incoming)
-            out[n++] = (struct mfs_report_part){p->part, p->used, p->keys,
+            out[n++] = (struct mfs_report_part){p->part,
+                                                p->used,
+                                                p->keys,
                                                 p->silent || mfs_health_silent(health),
-                                                mfs_health_starved(health)};
+                                                mfs_health_starved(health),
+                                                p->inodes,
+                                                p->losses};
     }
     return n;
 }

@@ -77,6 +77,8 @@ struct mfs_instances_part {
     /* Since its process began: bytes, commands executed, answered with an error, and of these as
      * memory is full. */
     uint64_t net_in, net_out, commands, errors, out_of_memory;
+    /* Not of an incoming one: inodes with their home there, stripes that were ever lost there. */
+    uint64_t inodes, losses;
 };
 
 struct mfs_instances_sample {

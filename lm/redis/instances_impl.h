@@ -14,6 +14,7 @@ struct mfs_instance {
     struct mfs_redis redis;
     struct mfs_admin *admin;  /* NULL: not connected */
     uint64_t used, rss, keys; /* used: as its limit counts it */
+    uint64_t inodes, losses;  /* as of the last regular look that it could answer */
     uint64_t idle, beyond;    /* see memory_plan.h */
     /* its counters at the last look */
     uint64_t net_in, net_out, commands, errors, out_of_memory;

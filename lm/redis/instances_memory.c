@@ -126,6 +126,18 @@ static void give_back(struct mfs_instances *f, struct mfs_instance *m)
         lose_contact(m, &err);
 }
 
+/* What a copy or a process that loads has is of another one, or not yet whole. */
+static void take_counts(const struct mfs_instances *f, struct mfs_instance *m)
+{
+    struct mfs_admin_counts counts;
+    struct mfs_err err = {0};
+
+    if (!f->regular || m->redis.incoming || mfs_admin_counts(m->admin, &counts, &err))
+        return;
+    m->inodes = counts.inodes;
+    m->losses = counts.losses;
+}
+
 static void look_at(struct mfs_instances *f, struct mfs_instance *m)
 {
     struct mfs_admin_info info;
@@ -145,6 +157,7 @@ static void look_at(struct mfs_instances *f, struct mfs_instance *m)
     m->missed = 0;
     count_memory(f, m, &info);
     count(f, m, &info);
+    take_counts(f, m);
     if (show_out(m, info.connections, &err))
         lose_contact(m, &err);
     else
@@ -255,6 +268,8 @@ static void fill_sample(const struct mfs_instances *f, struct mfs_instances_samp
                                             .net_out = m->net_out,
                                             .commands = m->commands,
                                             .errors = m->errors,
+                                            .inodes = m->inodes,
+                                            .losses = m->losses,
                                             .out_of_memory = m->out_of_memory};
     }
 }

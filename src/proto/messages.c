@@ -124,6 +124,8 @@ static const struct mfs_schema report_part_schema = {
            {.name = "keys", MFS_FIELD(U64, struct mfs_report_part, keys)},
            {.name = "silent", MFS_FIELD(BOOL, struct mfs_report_part, silent)},
            {.name = "starved", MFS_FIELD(BOOL, struct mfs_report_part, starved)},
+           {.name = "inodes", MFS_FIELD(U64, struct mfs_report_part, inodes)},
+           {.name = "lost_stripes", MFS_FIELD(U64, struct mfs_report_part, lost_stripes)},
            {0}}};
 
 static const struct mfs_schema report_peer_schema = {

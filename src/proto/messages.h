@@ -167,8 +167,10 @@ struct mfs_report_part {
     uint32_t index;
     uint64_t memory_used; /* redis used_memory */
     uint64_t keys;
-    bool silent;  /* its process does not answer; the rest is of before */
-    bool starved; /* it is about to refuse clients, as its replica does not consent */
+    bool silent;           /* its process does not answer; the rest is of before */
+    bool starved;          /* it is about to refuse clients, as its replica does not consent */
+    uint64_t inodes;       /* whose home it is */
+    uint64_t lost_stripes; /* stripes of it whose bytes were ever lost */
 };
 
 /* A copy of a partition that is on its way to this node. */
@@ -679,7 +681,9 @@ struct mfs_status {
     uint64_t restarts, out_of_memory;  /* of partitions' processes, since their lms began: ends that
                                           nobody asked for; commands refused as memory was full */
     uint64_t failovers, lost_partitions, lost_bytes; /* since cm began */
-    uint64_t errors, no_space, io_errors;            /* of all that is in `mount` */
+    uint64_t inodes;                      /* of files, directories and all else, as last reported */
+    uint64_t lost_stripes;                /* whose bytes were ever lost, likewise */
+    uint64_t errors, no_space, io_errors; /* of all that is in `mount` */
     uint32_t nmounts;
     struct mfs_mount *mount; /* cm leaves these four out: they are CLIENTS' */
 };

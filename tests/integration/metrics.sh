@@ -65,6 +65,11 @@ must_happen 20 is 23 "sum(memefs_mount_operation_duration_seconds_count{mount=\"
 must_happen 5 is 2 "sum(memefs_node_up{deployment=\"$NAME\"})"
 must_happen 5 is 8 'sum(memefs_lm_partitions)'
 must_happen 5 is 8 'count(memefs_partition_keys{role="serving"})'
+inodes=$(stat -f -c '%c %d' "$MNT0" | awk '{print $1 - $2}')
+[ "$inodes" -ge 29 ] || fail "$inodes inodes" # 28 directories and a file, at least
+must_happen 10 is "$inodes" 'sum(memefs_partition_inodes)'
+must_happen 10 is "$inodes" memefs_cm_inodes
+must_happen 10 is 0 memefs_cm_lost_stripes
 
 say "cm clients, cm status"
 cm_ clients --json | jq -e --arg mount "$MNT0" --argjson pid "$(cut -d' ' -f1 "$STATE/node-0/client.pid")" '

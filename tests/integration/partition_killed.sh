@@ -119,6 +119,12 @@ memefs_lost --json | jq -e --argjson n "$(wc -l <"$T/lost")" \
     '(.files | length) == $n and all(.files[]; .bytes > 0 and .stripes > 0 and
         (.partitions | length > 0 and . - [1, 4] == []))' >/dev/null ||
     fail "--json: $(memefs_lost --json | head -c 500)"
+stripes=$(memefs_lost --json | jq '[.files | unique_by(.inode)[].stripes] | add')
+cm_knows()
+{
+    [ "$(cm_ status --json | jq .lost_stripes)" -ge "$stripes" ] # those of before, and of files that are gone, too
+}
+must_happen 10 cm_knows
 FSCK=$(memefs_fsck) || fail "fsck: $FSCK"
 [[ $FSCK = *lost*clean* ]] || fail "fsck does not tell: $FSCK"
 

@@ -236,6 +236,7 @@ static void become(struct mfs_cm *cm, const struct mfs_cm_renewal *one,
     memcpy(cm->state.part[one->part].admin_password, one->admin_password,
            sizeof one->admin_password);
     cm->part_bytes[one->part] = 0;
+    cm->part_counts[one->part] = (struct mfs_part_counts){0};
 }
 
 /* The table in which they are the partitions; final: the state says so, too. NULL: ENOMEM. */

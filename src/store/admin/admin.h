@@ -41,6 +41,14 @@ struct mfs_admin_info {
 };
 int mfs_admin_info(struct mfs_admin *admin, struct mfs_admin_info *info, struct mfs_err *err);
 
+/* Of a partition's own counts. */
+struct mfs_admin_counts {
+    uint64_t inodes; /* that are there and have their home in it */
+    uint64_t losses; /* of MFS_LOSSES_KEY */
+};
+/* -EAGAIN: not while it loads. */
+int mfs_admin_counts(struct mfs_admin *admin, struct mfs_admin_counts *counts, struct mfs_err *err);
+
 /* A process' name for the stream of commands that its replicas execute, from when there is one on;
  * a replica whose copy is whole has its source's. Another process has another one, also in the same
  * place. */

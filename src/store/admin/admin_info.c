@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "partition/protocol.h"
 #include "store/args.h"
 #include "store/reply.h"
 
@@ -84,6 +85,37 @@ int mfs_admin_info(struct mfs_admin *admin, struct mfs_admin_info *info, struct 
         .connections = (uint32_t)mfs_admin_field(text, "connected_clients"),
     };
 out:
+    mfs_cmds_fini(&cmd, 1);
+    return rc;
+}
+
+static uint64_t number_at(const struct mfs_reply *list, size_t i)
+{
+    const char *text = mfs_reply_str(mfs_reply_at(list, i), NULL);
+
+    return text ? strtoull(text, NULL, 10) : 0;
+}
+
+int mfs_admin_counts(struct mfs_admin *admin, struct mfs_admin_counts *counts, struct mfs_err *err)
+{
+    struct mfs_args args;
+    struct mfs_cmd cmd;
+    int rc;
+
+    mfs_args_init(&args, "MGET");
+    mfs_args_str(&args, "#seq");
+    mfs_args_str(&args, "#freed");
+    mfs_args_str(&args, MFS_LOSSES_KEY);
+    cmd = mfs_args_cmd(&args, 0);
+    rc = mfs_admin_call(admin, &cmd, err);
+    if (!rc && mfs_reply_count(cmd.reply) != 3)
+        rc = mfs_err_set(err, -EPROTO, "redis at %s: MGET gave no three", admin->name);
+    if (!rc) {
+        uint64_t made = number_at(cmd.reply, 0), freed = number_at(cmd.reply, 1);
+
+        counts->inodes = made > freed ? made - freed : 0;
+        counts->losses = number_at(cmd.reply, 2);
+    }
     mfs_cmds_fini(&cmd, 1);
     return rc;
 }
