@@ -30,6 +30,7 @@ struct memefs_dir {
     struct entry *batch; /* BATCH of them */
     size_t n, at;        /* in it; the next one */
     uint64_t cookie;     /* where the next batch begins */
+    int search;          /* may names of the batch be looked up? 0, -EACCES, … */
     bool fresh;          /* it begins with a new listing */
     struct memefs_dirent out;
     struct memefs_dir *prev, *next; /* of fs->dirs */
@@ -112,6 +113,16 @@ static bool take(void *arg, const struct mfs_dirent *e, const struct mfs_attr *a
     return true;
 }
 
+/* As the directory is now: its rights may have changed since it was opened. */
+static void ask_for_search(struct memefs_dir *d)
+{
+    struct mfs_attr now = d->attr;
+
+    if (mfs_vfs_getattr(d->fs->vfs, d->attr.ino, &now) == 0)
+        d->attr = now;
+    d->search = mfs_vfs_access(d->fs->vfs, &d->attr, &d->fs->ids, X_OK);
+}
+
 static int fill(struct memefs_dir *d)
 {
     int rc;
@@ -121,6 +132,8 @@ static int fill(struct memefs_dir *d)
     d->fresh = false;
     if (d->n > 0)
         d->cookie = d->batch[d->n - 1].cookie;
+    if (d->n > 0 && (d->flags & MEMEFS_DIR_STAT))
+        ask_for_search(d);
     return rc;
 }
 
@@ -128,7 +141,7 @@ static int attributes(struct memefs_dir *d, const struct entry *e, struct stat *
 {
     struct memefs *fs = d->fs;
     struct mfs_attr attr = {0};
-    int rc = mfs_vfs_access(fs->vfs, &d->attr, &fs->ids, X_OK);
+    int rc = d->search;
 
     if (rc == 0 && strcmp(e->name, ".") != 0 && strcmp(e->name, "..") != 0)
         rc = mfs_vfs_lookup(fs->vfs, d->attr.ino, e->name, &attr);
