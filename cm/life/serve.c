@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cm/life/ui.h"
+#include "cm/life/ui_doctor.h"
 #include "cm/nodes/mounts.h"
 #include "cm/state/events.h"
 #include "http/httpd.h"
@@ -70,6 +71,7 @@ static int make_targets(void *arg, bool other, struct mfs_httpd_answer *a)
         {.path = "/ui/page.css", .make = mfs_ui_style},                                            \
         {.path = "/ui/page.js", .make = mfs_ui_script},                                            \
         {.path = "/ui/history.json", .make = mfs_ui_past},                                         \
+        {.path = "/ui/doctor.json", .make = mfs_ui_doctor_page},                                   \
     {                                                                                              \
         .path = "/ui/stream", .make = mfs_ui_now, .stream = "text/event-stream"                    \
     }
@@ -174,8 +176,12 @@ int mfs_serve_begin(struct mfs_cm *cm, struct mfs_err *err)
 
     if (!cm->state.metrics[0] && !cm->state.ui[0] && !cm->state.node_metrics)
         return 0;
-    if (cm->state.ui[0])
+    if (cm->state.ui[0]) {
         mfs_event_recall(cm->paths->events);
+        cm->ui_doctor = mfs_ui_doctor_create(cm);
+        if (!cm->ui_doctor)
+            return mfs_err_set(err, -ENOMEM, "out of memory");
+    }
     rc = begin(cm, err);
     if (!rc || mfs_cm_in_phase(cm, MFS_PHASE_STARTING))
         return rc ? mfs_err_prefix(err, "metrics") : 0;
@@ -191,4 +197,6 @@ void mfs_serve_end(struct mfs_cm *cm)
     mfs_httpd_destroy(cm->http);
     mfs_httpd_destroy(cm->ui);
     cm->http = cm->ui = NULL;
+    mfs_ui_doctor_destroy(cm->ui_doctor);
+    cm->ui_doctor = NULL;
 }

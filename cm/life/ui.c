@@ -12,6 +12,7 @@
 #include "cm/change/autoscale.h"
 #include "cm/history/keep.h"
 #include "cm/life/status.h"
+#include "cm/life/ui_doctor.h"
 #include "cm/nodes/mounts.h"
 #include "cm/plan/policy.h"
 #include "cm/state/events.h"
@@ -79,8 +80,10 @@ static int put_policy(const struct mfs_cm *cm, struct mfs_buf *out)
     if (!mfs_autoscale_thresholds(cm, &out_at, &in_at))
         out_at = in_at = 0;
     return mfs_buf_printf(
-        out, ",\"scale_out_at\":%g,\"scale_in_at\":%g,\"changing\":%s,\"writes\":%s", out_at, in_at,
-        mfs_cm_changing(cm) ? "true" : "false", cm->state.ui_write ? "true" : "false");
+        out,
+        ",\"scale_out_at\":%g,\"scale_in_at\":%g,\"changing\":%s,\"writes\":%s,\"doctor\":%lld",
+        out_at, in_at, mfs_cm_changing(cm) ? "true" : "false",
+        cm->state.ui_write ? "true" : "false", (long long)mfs_ui_doctor_time(cm->ui_doctor));
 }
 
 static int put_events(struct mfs_buf *out)
@@ -122,9 +125,12 @@ static int put_status(const struct mfs_cm *cm, struct mfs_buf *out)
 
 int mfs_ui_now(void *arg, bool other, struct mfs_httpd_answer *a)
 {
+    const struct mfs_cm *cm = arg;
     int rc = mfs_buf_printf(&a->out, "data: {");
 
     (void)other;
+    if (cm->ui_doctor)
+        mfs_ui_doctor_watched(cm->ui_doctor);
     if (!rc)
         rc = put_now(arg, &a->out);
     if (!rc)

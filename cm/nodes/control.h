@@ -37,6 +37,7 @@ struct mfs_cm_probe;
 struct mfs_httpd;
 struct mfs_cm_mounts;
 struct mfs_cm_history;
+struct mfs_ui_doctor;
 struct mfs_migrate;
 struct mfs_quorum;
 struct mfs_replicas;
@@ -162,11 +163,12 @@ struct mfs_cm {
 
     struct mfs_checkpointing *checkpoint; /* being written, NULL: none; see checkpoint.h */
 
-    struct mfs_cm_mounts *mounts;   /* mounts.h */
-    struct mfs_cm_history *history; /* history/keep.h */
-    struct mfs_httpd *ui;           /* likewise, where the page has an address of its own */
-    struct mfs_httpd *http;         /* NULL: no figures are served; life/serve.h */
-    struct mfs_timer *serve;        /* it is tried again */
+    struct mfs_cm_mounts *mounts;    /* mounts.h */
+    struct mfs_cm_history *history;  /* history/keep.h */
+    struct mfs_ui_doctor *ui_doctor; /* NULL: there is no page; life/ui_doctor.h */
+    struct mfs_httpd *ui;            /* likewise, where the page has an address of its own */
+    struct mfs_httpd *http;          /* NULL: no figures are served; life/serve.h */
+    struct mfs_timer *serve;         /* it is tried again */
 
     struct mfs_autoscale *autoscale;
     struct mfs_departures *departures;         /* NULL: no node was told to end; departures.h */

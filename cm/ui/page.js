@@ -468,6 +468,33 @@ function showEvents(list) {
   marks = list.filter((e) => /scal|node-|lost|failover|moved/.test(e.what)).map((e) => Date.parse(e.time) / 1000);
 }
 
+// ---- what cm doctor finds ----
+
+const doctor = { time: 0 };
+
+async function fetchDoctor(time) {
+  doctor.time = time;
+  try {
+    const answer = await fetch("/ui/doctor.json");
+    if (!answer.ok) { doctor.time = 0; return; }
+    showDoctor(await answer.json());
+  } catch (e) {
+    doctor.time = 0; // the next second asks again
+  }
+}
+
+function showDoctor(d) {
+  const list = (d.findings || []).filter((f) => f.status !== "ok"), all = (d.findings || []).length;
+  const at = `cm doctor looked at ${clock(d.time, true)}`;
+  say($("looked"), !d.findings ? `${at}, without a result: ${d.error}` : list.length ? `${at}: ${list.length} of ${all} checks found something. It looks again each minute.` : `${at}: all ${all} checks are fine. It looks again each minute.`);
+  keep($("doctor"), list, (f) => `${f.status} ${f.check} ${f.found} ${f.advice}`, (f) => {
+    const item = make("li");
+    item.append(make("span", `badge ${f.status === "FAIL" ? "bad" : "busy"}`, f.status), ` ${f.check}: ${f.found}`);
+    if (f.advice) item.append(make("p", "", `→ ${f.advice}`));
+    return item;
+  }, () => {});
+}
+
 function show(d) {
   d.status.nodes = d.status.nodes || [];
   d.mounts = (d.told && d.told.clients) || [];
@@ -481,6 +508,7 @@ function show(d) {
   showMounts(d);
   showLosses(d.status);
   showEvents(d.events || []);
+  if (d.doctor && d.doctor !== doctor.time) fetchDoctor(d.doctor);
   if (!past.hour && known(d.now.used)) fetchHistory(); // it was asked for before there was any
   const placed = isPlaced(past.hour, d.now) && isPlaced(past.day, d.now);
   if (!placed && Date.now() - fetched > 10000) fetchHistory();

@@ -15,6 +15,7 @@ deployment_start 3 --partitions 24 --ui $at
 hostile="$T/<img src=x onerror=stop()>"
 mkdir "$hostile"
 memefs mount --name "$NAME" --state-dir "$STATE" "$hostile" || fail "another mount"
+sed 's/^[0-9]*/999999/' "$STATE/node-0/lm.pid" >"$STATE/node-0/gone.pid" # for cm doctor to find
 for i in 1 2 3; do head -c 20M /dev/urandom >"$MNT0/file$i"; done
 
 status() # CURL'S ARGUMENTS
@@ -88,6 +89,14 @@ wait_for 3 eleventh || fail "an eleventh watches"
 equal 200 "$(status "http://$at/ui/history.json")" "beside ten that watch"
 wait "${readers[@]}" || true
 
+say "cm doctor beside cm"
+has_looked()
+{
+    curl -s "http://$at/ui/doctor.json" | jq -e '.findings | map(select(.check == "remains" and .status == "warn" and (.advice | length > 0))) | length == 1'
+}
+wait_for 20 has_looked || fail "doctor.json: $(curl -s "http://$at/ui/doctor.json")"
+! pgrep -aP "$pid" --runstates Z || fail "cm has children that it does not wait for"
+
 skipped=""
 browse()
 {
@@ -134,6 +143,11 @@ in_browser()
     browse until 'document.querySelectorAll("#charts details[open] tr").length > 5 && document.querySelector("#charts details[open] tr:last-child td").textContent.includes("MiB")' 5
     is .is "a curve as a table"
 
+    browse until 'document.getElementById("doctor").textContent.includes("remains: 1 records") && document.getElementById("looked").textContent.includes("found something")' 20
+    is .is "what cm doctor finds: $(curl -s "http://$at/ui/doctor.json")"
+    browse value '[...document.querySelectorAll("#doctor li")].find((e) => e.textContent.includes("remains")).textContent.includes("cm stop --name")'
+    is .is "what to do about it"
+
     say "a change of the nodes"
     cm_ scale +1 >/dev/null || fail "scale"
     browse until 'document.querySelectorAll("#nodes tbody tr").length === 4 && document.getElementById("events").textContent.includes("scaled")' 5
@@ -163,12 +177,15 @@ in_browser()
     browse open "http://$at/ui" 'document.getElementById("link").textContent === "live"'
 
     say "cm that was killed"
+    rm "$STATE/node-0/gone.pid"
     kill -KILL "$pid"
     browse until 'document.getElementById("link").className.includes("lost")' 10
     is .is "the page does not say that cm is lost"
     cm_ start >/dev/null || fail "cm start"
     browse until 'document.getElementById("link").textContent === "live"' 15
     is .is "the page does not come back"
+    browse until 'document.getElementById("looked").textContent.includes("looked at") && !document.getElementById("doctor").textContent.includes("remains:")' 20
+    is .is "a finding that is mended stays: $(curl -s "http://$at/ui/doctor.json")"
     end=${browser[1]}
     exec {end}>&-
     wait "$browser_pid" || true
@@ -191,6 +208,7 @@ pids+=($!)
 wait_for 5 test -s "$T/greedy" || fail "nobody asks"
 deployment_stop
 wait "${pids[@]}" || true
+! pgrep -af "cm doctor --json --name $NAME --state-dir $STATE" || fail "cm doctor goes on without cm"
 if [ -e "$STATE/cm.pid" ] || [ -e "$STATE/token" ]; then fail "cm has not cleared away: $(ls "$STATE")"; fi
 
 say "at an address that others reach"
