@@ -172,6 +172,9 @@ in_browser()
     browse look report 1200 light
     is '(.text | contains("Node-hours")) and (.text | contains("scaled")) and .contrast >= 4.5 and .errors == []' "what the report says"
     is "[.requests[] | select(startswith(\"http\")) | select(startswith(\"http://$at/ui\") | not)] == []" "it asks elsewhere"
+    ! grep -q unsafe-inline "$T/report.html" || fail "the report runs any script that is in it"
+    browse value '(a = document.createElement("script"), a.textContent = "window.planted = 1", document.head.append(a), window.planted === undefined)'
+    is .is "the report runs a script that is not its own"
     browse value 'document.querySelectorAll("#charts svg path.c1").length > 3'
     is .is "the report's curves"
     browse open "http://$at/ui" 'document.getElementById("link").textContent === "live"'

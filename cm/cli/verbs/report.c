@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <openssl/evp.h>
+
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
@@ -235,6 +237,39 @@ static int put_data(const struct mfs_paths *p, const struct mfs_history *h,
     return rc;
 }
 
+/* As a policy names what may be run or used: by its hash. What it is in begins with a line feed. */
+static int put_hash(const char *directive, enum mfs_ui_file which, struct mfs_buf *out)
+{
+    unsigned char sum[EVP_MAX_MD_SIZE], text[2 * EVP_MAX_MD_SIZE];
+    unsigned n = 0;
+    struct mfs_buf b;
+    int rc;
+
+    mfs_buf_init(&b);
+    rc = mfs_buf_append(&b, "\n", 1);
+    if (!rc)
+        rc = mfs_buf_append(&b, mfs_ui_assets[which].text, mfs_ui_assets[which].len);
+    if (!rc && !EVP_Digest(mfs_buf_data(&b), mfs_buf_len(&b), sum, &n, EVP_sha256(), NULL))
+        rc = -ENOMEM;
+    mfs_buf_fini(&b);
+    if (rc)
+        return rc;
+    EVP_EncodeBlock(text, sum, (int)n);
+    return mfs_buf_printf(out, "; %s 'sha256-%s'", directive, (const char *)text);
+}
+
+static int put_policy(struct mfs_buf *out)
+{
+    int rc = mfs_buf_printf(out, "<meta http-equiv=\"Content-Security-Policy\" content=\""
+                                 "default-src 'none'; img-src data:");
+
+    if (!rc)
+        rc = put_hash("script-src", MFS_UI_JS, out);
+    if (!rc)
+        rc = put_hash("style-src", MFS_UI_CSS, out);
+    return rc ? rc : mfs_buf_printf(out, "\">\n");
+}
+
 static int put_asset(const char *begin, enum mfs_ui_file which, const char *end,
                      struct mfs_buf *out)
 {
@@ -263,10 +298,7 @@ static int put_page(const struct mfs_paths *p, const struct mfs_history *h,
     int rc = put_until(&at, end, "<link rel=\"stylesheet\" href=\"/ui/page.css\">\n", out);
 
     if (!rc)
-        rc = mfs_buf_printf(out,
-                            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src "
-                            "'none'; img-src data:; script-src 'unsafe-inline'; style-src "
-                            "'unsafe-inline'\">\n");
+        rc = put_policy(out);
     if (!rc)
         rc = put_asset("<style>\n", MFS_UI_CSS, "</style>\n", out);
     if (!rc)
