@@ -276,7 +276,8 @@ int memefs_getlk(struct memefs_file *file, struct memefs_lock *lock); /* who is 
 
 /* Makes a file of these bytes at path, in place of whatever file was there, at once: a reader sees
  * the old or the new one, whole (those who have the old one open go on to read that). Mode 0666
- * without umask, a new inode. Up to MEMEFS_PUT_SMALL bytes it costs one round trip. -EISDIR. */
+ * without umask, a new inode. Up to MEMEFS_PUT_SMALL bytes it costs one round trip, if
+ * the path's directories are known by calls of the last seconds. -EISDIR. */
 int memefs_put(struct memefs *fs, const char *path, const void *buf, size_t len, unsigned flags);
 #define MEMEFS_PUT_SMALL 65536U
 

@@ -170,7 +170,8 @@ static int start(struct memefs *fs, const struct memefs_options *o, struct mfs_e
                                .names = o->names,
                                .no_atime = o->flags & MEMEFS_NO_ATIME,
                                .no_diratime = o->flags & MEMEFS_NO_ATIME,
-                               .leases = true};
+                               .leases = true,
+                               .dir_names = true};
     struct mfs_client_opts opts = {.paths = &fs->paths,
                                    .lm = fs->lm,
                                    .cm = fs->cm,

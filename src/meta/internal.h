@@ -17,6 +17,7 @@
 #include "store/store.h"
 
 struct mfs_dircache;
+struct mfs_dirnames;
 struct mfs_contents;
 struct mfs_filecache;
 struct mfs_shards;
@@ -94,6 +95,7 @@ struct mfs_meta {
     _Atomic uint64_t appends; /* begun so far, which numbers them */
     _Atomic uint64_t waits;   /* for locks; likewise */
     struct mfs_dircache *dirs;
+    struct mfs_dirnames *dirnames; /* NULL: not opts.dir_names */
     struct mfs_filecache *files;
     struct mfs_contents *contents;
     struct mfs_shards *shards;

@@ -1,6 +1,7 @@
 /* The life of a client's metadata: its session, what it remembers, its threads. */
 #include "meta/cache/cache.h"
 #include "meta/cache/contents.h"
+#include "meta/cache/dirnames.h"
 #include "meta/coherence/giveback.h"
 #include "meta/coherence/notices.h"
 #include "meta/deferred/deferred.h"
@@ -30,6 +31,7 @@ static_assert(CONTACT_INTERVAL + MFS_TRUST_KEPT < MFS_TRUST, "the kernel drops a
 static void free_meta(struct mfs_meta *meta)
 {
     mfs_dircache_destroy(meta->dirs);
+    mfs_dirnames_destroy(meta->dirnames);
     mfs_filecache_destroy(meta->files);
     mfs_contents_destroy(meta->contents);
     mfs_shards_destroy(meta->shards);
@@ -131,6 +133,7 @@ int mfs_meta_create(struct mfs_meta **out, struct mfs_store *store,
     meta->nparts = mfs_store_nparts(store);
     meta->stripe_size = mfs_store_stripe_size(store);
     meta->dirs = mfs_dircache_create();
+    meta->dirnames = meta->opts.dir_names ? mfs_dirnames_create() : NULL;
     meta->files = mfs_filecache_create(meta->opts.files);
     meta->contents = mfs_contents_create(meta->opts.contents);
     meta->shards = mfs_shards_create(meta->opts.names);

@@ -98,6 +98,8 @@ struct mfs_meta_opts {
     uint32_t files, names;       /* that are kept of those under leases, of directories that are
                                   * filled here; 0: 65,536 and 2^18 */
     struct mfs_metrics *metrics; /* to register figures with; NULL: none */
+    bool dir_names; /* names of directories are kept here for as long as they are leased, as the
+                     * caller, unlike a kernel, does not keep them */
 };
 
 /* Opens a session (a random id, kept alive by a thread of its own) and starts housekeeping: merged

@@ -106,6 +106,7 @@ int mfs_vfs_create(struct mfs_vfs **out, struct mfs_store *store, const struct m
                                  .contents = opts->contents,
                                  .files = opts->files,
                                  .names = opts->names,
+                                 .dir_names = opts->dir_names,
                                  .metrics = opts->metrics};
     int rc = -ENOMEM;
 

@@ -36,6 +36,7 @@ struct mfs_vfs_opts {
                    */
     bool no_atime, no_diratime;
     bool leases;                 /* of directories, as in meta.h; needs mfs_vfs_on_revoke */
+    bool dir_names;              /* likewise: no kernel keeps names of directories */
     struct mfs_metrics *metrics; /* to register figures with; NULL: none */
 };
 

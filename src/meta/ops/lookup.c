@@ -8,8 +8,10 @@
 #include <sys/stat.h>
 
 #include "base/bytes.h"
+#include "cluster/trust.h"
 #include "meta/cache/cache.h"
 #include "meta/cache/contents.h"
+#include "meta/cache/dirnames.h"
 #include "meta/call.h"
 #include "meta/coherence/leases.h"
 #include "meta/coherence/notices.h"
@@ -227,6 +229,8 @@ static int look(struct mfs_meta *meta, uint64_t parent, const char *name, uint32
             f.leased && S_ISDIR(attr->mode) && !mfs_dircache_revoked(meta->dirs, *ino, asked)
                 ? asked
                 : 0;
+    if (!rc && attr->leased && meta->dirnames)
+        mfs_dirnames_put(meta->dirnames, parent, name, *ino, asked);
 out:
     /* Whatever this client went by before: a program that has seen the new must not see the old
      * again. */
@@ -243,6 +247,23 @@ static int lookup_dots(struct mfs_meta *meta, uint64_t dir, const char *name, st
     if (rc || name[1] == 0)
         return rc;
     return mfs_meta_getattr(meta, attr->parent, attr);
+}
+
+/* Is the name that of a directory, under a lease? Whatever takes the name from it, here or by
+ * another client, revokes that lease (meta/ops/rename_after.c, rmdir.c). Its attributes are those
+ * that are known, or asked for. */
+static bool known_dir(struct mfs_meta *meta, uint64_t parent, const char *name,
+                      struct mfs_attr *attr)
+{
+    int64_t asked;
+    uint64_t ino;
+
+    if (!meta->dirnames || !mfs_dirnames_find(meta->dirnames, parent, name, &ino, &asked) ||
+        mfs_clock_mono() - asked >= MFS_META_LEASE || mfs_meta_getattr_leased(meta, ino, attr) ||
+        !mfs_contact_leases(meta, MFS_TRUST) || mfs_dircache_revoked(meta->dirs, ino, asked))
+        return false;
+    attr->leased = asked;
+    return true;
 }
 
 static void count(struct mfs_meta *meta, enum mfs_meta_answer by)
@@ -262,7 +283,7 @@ int mfs_meta_lookup(struct mfs_meta *meta, uint64_t parent, const char *name, st
         return lookup_dots(meta, parent, name, attr);
     if (len > MFS_NAME_LEN_MAX)
         return -ENAMETOOLONG;
-    if (mfs_leases_name(meta, parent, name, attr)) {
+    if (mfs_leases_name(meta, parent, name, attr) || known_dir(meta, parent, name, attr)) {
         count(meta, MFS_META_BY_LEASE);
         return 0;
     }
