@@ -2,6 +2,13 @@
 
 static const char *const decisions[] = {[MFS_CM_DECIDED_OUT] = "out", [MFS_CM_DECIDED_IN] = "in"};
 
+static const char *const calls[] = {[MFS_CM_CALL_START] = "start",
+                                    [MFS_CM_CALL_RELEASE] = "release",
+                                    [MFS_CM_CALL_ADOPT] = "adopt",
+                                    [MFS_CM_CALL_SIGNAL] = "signal"};
+static const char *const results[] = {
+    [MFS_CM_CALL_OK] = "ok", [MFS_CM_CALL_FAILED] = "failed", [MFS_CM_CALL_NOTHING] = "nothing"};
+
 const struct mfs_metric mfs_cm_metrics[MFS_CM_METRICS] = {
     [MFS_CM_MOVED_PARTITIONS] = {.name = "memefs_cm_moved_partitions_total",
                                  .help = "Partitions moved to another node.",
@@ -40,4 +47,9 @@ const struct mfs_metric mfs_cm_metrics[MFS_CM_METRICS] = {
     [MFS_CM_PROVIDER_TIME] = {.name = "memefs_cm_provider_ready_seconds",
                               .help = "Time from asking the provider for a node until it ran.",
                               .kind = MFS_METRIC_HISTOGRAM},
+    [MFS_CM_PROVIDER_CALLS] = {.name = "memefs_cm_provider_call_seconds",
+                               .help = "Time that the provider took, by what it was asked for.",
+                               .kind = MFS_METRIC_HISTOGRAM,
+                               .label = {{"call", calls, MFS_CM_CALLS},
+                                         {"result", results, MFS_CM_CALL_RESULTS}}},
 };

@@ -47,6 +47,15 @@ static struct mfs_provider_node describe(const struct mfs_node *n)
                                       .memory = r->memory};
 }
 
+/* Since `from`, mono; 0: an earlier cm has asked, and it is not known when. */
+static void count_call(const struct mfs_cm *cm, enum mfs_cm_provider_call call,
+                       enum mfs_cm_provider_result result, int64_t from)
+{
+    if (from)
+        mfs_metric_observe(cm->figures, MFS_CM_PROVIDER_CALLS, mfs_cm_provider_series(call, result),
+                           mfs_clock_mono() - from);
+}
+
 int mfs_provision_request(struct mfs_cm *cm, struct mfs_node *const *n, uint32_t count,
                           struct mfs_err *err)
 {
@@ -65,15 +74,25 @@ int mfs_provision_request(struct mfs_cm *cm, struct mfs_node *const *n, uint32_t
     mfs_metric_add(cm->figures, MFS_CM_PROVIDER_REQUESTS, 0, count);
     rc = cm->provider->request(cm->provider_state, list, count, err);
     mfs_metric_add(cm->figures, MFS_CM_PROVIDER_FAILURES, 0, rc ? count : 0);
-    for (uint32_t i = 0; i < count && rc; i++)
+    for (uint32_t i = 0; i < count && rc; i++) {
         n[i]->provided = MFS_PROVIDED_NONE;
+        count_call(cm, MFS_CM_CALL_START, MFS_CM_CALL_FAILED, n[i]->begun);
+    }
     free(list);
     return rc;
 }
 
 int mfs_provision_signal(struct mfs_node *n, int signo)
 {
-    return n->cm->provider->signal(n->cm->provider_state, n->record->id, signo);
+    int64_t now = mfs_clock_mono();
+    int rc = n->cm->provider->signal(n->cm->provider_state, n->record->id, signo);
+
+    count_call(n->cm, MFS_CM_CALL_SIGNAL,
+               !rc                             ? MFS_CM_CALL_OK
+               : rc == -ESRCH || rc == -ENOSYS ? MFS_CM_CALL_NOTHING
+                                               : MFS_CM_CALL_FAILED,
+               now);
+    return rc;
 }
 
 void mfs_provision_end(struct mfs_node *n)
@@ -125,6 +144,7 @@ static void not_released(struct mfs_node *n, const char *why)
 {
     n->provided = MFS_PROVIDED_GONE;
     mfs_metric_add(n->cm->figures, MFS_CM_PROVIDER_FAILURES, 0, 1);
+    count_call(n->cm, MFS_CM_CALL_RELEASE, MFS_CM_CALL_FAILED, n->released_since);
     snprintf(n->not_released, sizeof n->not_released, "%.199s", why);
     mfs_warn("provision", "%s: not given back: %s", n->record->name, why);
     mfs_failure_add(n->cm, "%s: not given back: %s", n->record->name, why);
@@ -145,8 +165,10 @@ bool mfs_provision_released(struct mfs_node *n)
         n->waits_for[0] = '\0';
         n->released_since = now;
         n->provided = MFS_PROVIDED_RELEASING;
-        if (n->cm->provider->release(n->cm->provider_state, &node))
+        if (n->cm->provider->release(n->cm->provider_state, &node)) {
             n->provided = MFS_PROVIDED_GONE;
+            count_call(n->cm, MFS_CM_CALL_RELEASE, MFS_CM_CALL_OK, now);
+        }
     } else if (n->provided == MFS_PROVIDED_RELEASING &&
                now - n->released_since >= MFS_RELEASE_TIME) {
         snprintf(why, sizeof why, "no answer of the provider in %lld s",
@@ -229,7 +251,9 @@ static void ready(void *arg, uint32_t id, const char *what)
         return;
     n->provided = n->cm->provider->traits->detached ? MFS_PROVIDED_NONE : MFS_PROVIDED_STARTED;
     n->waits_for[0] = '\0';
-    mfs_metric_observe(n->cm->figures, MFS_CM_PROVIDER_TIME, 0, mfs_clock_mono() - n->begun);
+    if (n->begun)
+        mfs_metric_observe(n->cm->figures, MFS_CM_PROVIDER_TIME, 0, mfs_clock_mono() - n->begun);
+    count_call(n->cm, MFS_CM_CALL_START, MFS_CM_CALL_OK, n->begun);
     n->begun = mfs_clock_mono();
     mfs_text_copy(n->what, sizeof n->what, what);
     if (n->restarts)
@@ -256,6 +280,7 @@ static void failed(void *arg, uint32_t id, const struct mfs_err *why)
     if (!n)
         return;
     mfs_metric_add(n->cm->figures, MFS_CM_PROVIDER_FAILURES, 0, 1);
+    count_call(n->cm, MFS_CM_CALL_START, MFS_CM_CALL_FAILED, n->begun);
     if (n->restarts)
         mfs_event_add(n->cm->paths->events, n->record->name, "lm-restart-failed", "%s", why->msg);
     lost(n, why->code, why->msg);
@@ -282,6 +307,8 @@ static void released(void *arg, uint32_t id, const struct mfs_err *why)
         return;
     if (why)
         not_released(n, why->msg);
+    else
+        count_call(n->cm, MFS_CM_CALL_RELEASE, MFS_CM_CALL_OK, n->released_since);
     n->provided = MFS_PROVIDED_GONE;
 }
 
@@ -340,8 +367,11 @@ void mfs_provision_adopt(struct mfs_cm *cm)
     for (uint32_t i = 0; i < cm->state.nnodes; i++) {
         struct mfs_node *n = cm->nodes[i];
         struct mfs_provider_node node = describe(n);
+        int64_t now = mfs_clock_mono();
 
         n->provided = cm->provider->adopt(cm->provider_state, &node, n->what);
+        count_call(cm, MFS_CM_CALL_ADOPT,
+                   n->provided == MFS_PROVIDED_NONE ? MFS_CM_CALL_NOTHING : MFS_CM_CALL_OK, now);
         if (n->provided != MFS_PROVIDED_NONE)
             continue;
         if (!cm->provider->traits->sees_processes && !mfs_nodes_goes(n))

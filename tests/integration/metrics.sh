@@ -70,6 +70,7 @@ inodes=$(stat -f -c '%c %d' "$MNT0" | awk '{print $1 - $2}')
 must_happen 10 is "$inodes" 'sum(memefs_partition_inodes)'
 must_happen 10 is "$inodes" memefs_cm_inodes
 must_happen 10 is 0 memefs_cm_lost_stripes
+must_happen 10 is 2 'sum(memefs_cm_provider_call_seconds_count{call="start",result="ok"})'
 
 say "cm clients, cm status"
 cm_ clients --json | jq -e --arg mount "$MNT0" --argjson pid "$(cut -d' ' -f1 "$STATE/node-0/client.pid")" '
