@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/metrics_impl.h"
+#include "base/text.h"
 
 #define SHARDS     8U
 #define CACHE_LINE 64U
@@ -141,6 +142,15 @@ void mfs_metric_set_destroy(struct mfs_metric_set *set)
         unlist(set->registry, set);
     free((void *)set->cell);
     free(set);
+}
+
+void mfs_metric_name_series(struct mfs_metric_set *set, char *out, size_t n, const char *value)
+{
+    if (set->registry)
+        pthread_mutex_lock(&set->registry->lock);
+    mfs_text_copy(out, n, value);
+    if (set->registry)
+        pthread_mutex_unlock(&set->registry->lock);
 }
 
 /* ---- counting -------------------------------------------------------------------------------- */

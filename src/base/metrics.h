@@ -56,6 +56,10 @@ int mfs_metric_set_create(struct mfs_metric_set **set, struct mfs_metrics *regis
                           const struct mfs_metric *table, unsigned n);
 void mfs_metric_set_destroy(struct mfs_metric_set *set); /* takes NULL */
 
+/* Writes a label's value to where the table has it, in out[n], cut: while nobody reads. Nothing has
+ * been counted in its series yet. */
+void mfs_metric_name_series(struct mfs_metric_set *set, char *out, size_t n, const char *value);
+
 /* Adds to a series of a counter; `metric` is its place in the table. Of this and the next two: to
  * set NULL they do nothing. */
 void mfs_metric_add(struct mfs_metric_set *set, unsigned metric, unsigned series, uint64_t n);

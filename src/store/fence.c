@@ -162,7 +162,7 @@ int mfs_fence_wait(struct mfs_store *store, const struct mfs_lane *lanes, size_t
     rc = wait_unfenced(store, lanes, n, start);
     *now = mfs_clock_mono();
     mfs_phase_end(0, *now);
-    mfs_metric_observe(store->metrics, MFS_STORE_FENCE_TIME, 0, *now - start);
+    mfs_metric_observe(store->figures.set, MFS_STORE_FENCE_TIME, 0, *now - start);
     return rc;
 }
 

@@ -38,7 +38,8 @@ struct mfs_part {
     int64_t fenced_since; /* when it first did */
     int64_t probe_at;     /* when to ask next */
 
-    struct { /* for who looks: mfs_store_parts */
+    unsigned series; /* of its node, in the store's figures */
+    struct {         /* for who looks: mfs_store_parts */
         uint64_t trips;
         int64_t ns;                 /* all of them */
         int64_t least, least_since; /* the shortest one, and since when … */
@@ -53,11 +54,11 @@ struct mfs_store {
     uint32_t nparts, stripe_size;
     struct mfs_store_opts opts; /* defaults filled in */
     struct mfs_post *post;
-    struct mfs_metric_set *metrics; /* store/metrics.h */
-    atomic_bool replicated;         /* as the table says: partitions have replicas, or will have */
-    _Atomic uint64_t failovers;     /* of the newest table */
-    _Atomic uint64_t lapses;        /* so often it was not known for too long whether cm is there */
-    _Atomic int64_t contact_at;     /* mono: cm was there */
+    struct mfs_store_figures figures; /* nodes get their series with lock held */
+    atomic_bool replicated;     /* as the table says: partitions have replicas, or will have */
+    _Atomic uint64_t failovers; /* of the newest table */
+    _Atomic uint64_t lapses;    /* so often it was not known for too long whether cm is there */
+    _Atomic int64_t contact_at; /* mono: cm was there */
     _Atomic(mfs_store_fault_fn *) fault;
     _Atomic(void *) fault_arg;
 
@@ -80,7 +81,8 @@ struct mfs_lane {
     struct mfs_cmd **cmds;
     size_t n, done;           /* cmds[0 … done) have been answered */
     struct mfs_channel *conn; /* from the pool, or NULL: connect */
-    uint64_t gen;             /* of the address that it went to */
+    uint64_t gen;             /* of the address that it went to … */
+    unsigned series;          /* … and of its node */
     bool open;                /* under way */
     int64_t began, took;      /* this attempt: mono, ns */
     bool fresh;               /* take no connection from the pool */

@@ -38,8 +38,8 @@ static void count_call(struct mfs_store *store, const struct mfs_lane *lanes, si
 
     for (size_t i = 0; i < n; i++)
         commands += lanes[i].n;
-    mfs_metric_add(store->metrics, MFS_STORE_COMMANDS, 0, commands);
-    mfs_metric_add(store->metrics, MFS_STORE_ROUND_TRIPS, 0, 1);
+    mfs_metric_add(store->figures.set, MFS_STORE_COMMANDS, 0, commands);
+    mfs_metric_add(store->figures.set, MFS_STORE_ROUND_TRIPS, 0, 1);
 }
 
 int mfs_pool_enter(struct mfs_store *store, struct mfs_lane *lanes, size_t n, uint64_t *epoch,
@@ -55,6 +55,7 @@ int mfs_pool_enter(struct mfs_store *store, struct mfs_lane *lanes, size_t n, ui
 
         lanes[i].conn = lanes[i].fresh ? NULL : mfs_idle_pop(store, part);
         lanes[i].gen = part->gen;
+        lanes[i].series = part->series;
         if (part->seen.waiting++ == 0)
             part->seen.since = *now;
     }
@@ -76,12 +77,14 @@ void mfs_pool_full(struct mfs_store *store, uint32_t part)
 uint64_t mfs_pool_count_post(struct mfs_store *store, uint32_t part, size_t bytes)
 {
     uint64_t gen;
+    unsigned series;
 
-    mfs_metric_add(store->metrics, MFS_STORE_COMMANDS, 0, 1);
-    mfs_metric_add(store->metrics, MFS_STORE_SENT, 0, bytes);
     pthread_mutex_lock(&store->lock);
     gen = store->part[part].gen;
+    series = store->part[part].series;
     pthread_mutex_unlock(&store->lock);
+    mfs_metric_add(store->figures.set, MFS_STORE_COMMANDS, 0, 1);
+    mfs_metric_add(store->figures.set, MFS_STORE_SENT, series, bytes);
     return gen;
 }
 
@@ -146,10 +149,10 @@ static void count_traffic(struct mfs_store *store, struct mfs_lane *lane)
 {
     struct mfs_channel *conn = lane->conn;
 
-    mfs_metric_add(store->metrics, MFS_STORE_SENT, 0, conn->sent);
-    mfs_metric_add(store->metrics, MFS_STORE_RECEIVED, 0, conn->received);
+    mfs_metric_add(store->figures.set, MFS_STORE_SENT, lane->series, conn->sent);
+    mfs_metric_add(store->figures.set, MFS_STORE_RECEIVED, lane->series, conn->received);
     conn->sent = conn->received = 0;
-    mfs_metric_observe(store->metrics, MFS_STORE_PARTITION_TIME, 0, lane->took);
+    mfs_metric_observe(store->figures.set, MFS_STORE_PARTITION_TIME, lane->series, lane->took);
 }
 
 /* store->lock is held. */

@@ -55,6 +55,17 @@ static void note_replicas(struct mfs_store *store, const struct mfs_table *table
     atomic_store(&store->failovers, table->failovers);
 }
 
+/* Under whose node what goes to a partition counts. store->lock is held, or nobody else has it. */
+static void note_nodes(struct mfs_store *store, const struct mfs_table *table)
+{
+    for (uint32_t i = 0; i < store->nparts; i++) {
+        bool same = i > 0 && table->part[i].node == table->part[i - 1].node;
+
+        store->part[i].series = same ? store->part[i - 1].series
+                                     : mfs_store_figures_node(&store->figures, table->part[i].node);
+    }
+}
+
 int mfs_store_create(struct mfs_store **out, struct mfs_table *table,
                      const struct mfs_store_opts *opts)
 {
@@ -74,13 +85,14 @@ int mfs_store_create(struct mfs_store **out, struct mfs_table *table,
     pthread_mutex_init(&store->lock, NULL);
     rc = mfs_cond_init(&store->changed);
     if (!rc)
-        rc = mfs_metric_set_create(&store->metrics, opts->metrics, mfs_store_metrics,
-                                   MFS_STORE_METRICS);
+        rc = mfs_store_figures_init(&store->figures, opts->metrics);
     if (rc)
         goto out;
     note_replicas(store, table);
     rc = -ENOMEM;
     store->part = calloc(store->nparts, sizeof *store->part);
+    if (store->part)
+        note_nodes(store, table);
     if (store->part)
         rc = mfs_post_create(&store->post, store);
 out:
@@ -101,7 +113,7 @@ void mfs_store_destroy(struct mfs_store *store)
     pthread_cond_destroy(&store->changed);
     pthread_mutex_destroy(&store->lock);
     free(store->part);
-    mfs_metric_set_destroy(store->metrics);
+    mfs_store_figures_fini(&store->figures);
     free(store->lost);
     free(store->table);
     free(store);
@@ -327,6 +339,7 @@ int mfs_store_set_table(struct mfs_store *store, struct mfs_table *table)
         } else {
             rc = 0;
             note_replicas(store, table);
+            note_nodes(store, table);
             drop = detach_moved(store, table);
             old = store->table;
             store->table = table;
@@ -352,10 +365,10 @@ int64_t mfs_store_full_wait(struct mfs_store *store)
 void mfs_store_stats(struct mfs_store *store, struct mfs_store_stats *stats)
 {
     *stats = (struct mfs_store_stats){
-        .round_trips = mfs_metric_value(store->metrics, MFS_STORE_ROUND_TRIPS, 0),
-        .commands = mfs_metric_value(store->metrics, MFS_STORE_COMMANDS, 0),
-        .bytes_out = mfs_metric_value(store->metrics, MFS_STORE_SENT, 0),
-        .bytes_in = mfs_metric_value(store->metrics, MFS_STORE_RECEIVED, 0)};
+        .round_trips = mfs_metric_value(store->figures.set, MFS_STORE_ROUND_TRIPS, 0),
+        .commands = mfs_metric_value(store->figures.set, MFS_STORE_COMMANDS, 0),
+        .bytes_out = mfs_metric_sum(store->figures.set, MFS_STORE_SENT),
+        .bytes_in = mfs_metric_sum(store->figures.set, MFS_STORE_RECEIVED)};
 }
 
 void mfs_store_set_fault(struct mfs_store *store, mfs_store_fault_fn *fn, void *arg)

@@ -76,6 +76,19 @@ equal 0 "$(figure 1 "$MNT1" memefs_operation_duration_seconds 'operation="mkdir"
 equal 4 "$(stats 1 --json | jq '.sources[] | select(.program == "lm").figures[] |
     select(.name == "memefs_lm_partitions").value')" "the Local Manager's own"
 
+# By node, what .memefs/nodes has of it at some time between.
+trips()
+{
+    jq -c '[.sources[].figures[]? | select(.name == "memefs_partition_round_trip_seconds") |
+        {node: (.labels | capture("to=\"node-(?<n>[0-9]+)\"").n | tonumber), n: .value}] | sort_by(.node)' "$MNT0/.memefs/stats.json"
+}
+trips >"$T/before"
+jq -c '[.nodes[] | {node, n: .round_trips}]' "$MNT0/.memefs/nodes.json" >"$T/nodes"
+trips >"$T/after"
+jq -es 'map(length) == [2, 2, 2] and ([range(2) as $i | .[0][$i].n - 5 <= .[1][$i].n and .[1][$i].n <= .[2][$i].n and
+    .[1][$i].n > 10] | all)' "$T/before" "$T/nodes" "$T/after" >/dev/null || # -5: of calls that failed
+    fail "round trips by node: $(cat "$T/before" "$T/nodes" "$T/after")"
+
 # Who waits for a lock, and only who does.
 equal 0 "$(figure 0 "$MNT0" memefs_lock_wait_seconds)" "waits for locks"
 flock "$MNT0/file10" sleep 1 &
