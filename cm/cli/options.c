@@ -98,7 +98,8 @@ const struct mfs_conf_option mfs_cm_start_options[] = {
      "it changes nothing without --ui-write; who may read as with --metrics, whose address it may "
      "be, too"},
     {"ui-write", MFS_CONF_FLAG, NULL, NULL, 0, 0,
-     "let the page of --ui scale, drain and set the policy, for who gives it the token"},
+     "let the page of --ui scale, drain and set the policy, for who gives it the token in the file "
+     "token-write of the state directory"},
     {"node-metrics", MFS_CONF_UINT, "PORT", NULL, 1, 65535,
      "likewise, each node its own at its address; the next free port where nodes share one "
      "(default: none)"},

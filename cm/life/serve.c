@@ -97,14 +97,19 @@ static int own_address(const struct mfs_cm *cm, const char *address, char out[MF
                            cm->address, port);
 }
 
-static struct mfs_httpd *listen_at(struct mfs_cm *cm, const char *address, const char *token,
+/* For reading, and for changes: "" where the page makes none. */
+struct tokens {
+    char read[MFS_HTTPD_TOKEN_TEXT], write[MFS_HTTPD_TOKEN_TEXT];
+};
+
+static struct mfs_httpd *listen_at(struct mfs_cm *cm, const char *address, const struct tokens *t,
                                    const struct mfs_httpd_page *pages, struct mfs_err *err)
 {
-    struct mfs_httpd *h = mfs_httpd_create(cm->loop, address, token, pages, cm, err);
+    struct mfs_httpd *h = mfs_httpd_create(cm->loop, address, t->read, t->write, pages, cm, err);
     char elsewhere[MFS_ADDRESS_MAX];
 
     if (!h && err->code == -EADDRNOTAVAIL && cm->state.term && !own_address(cm, address, elsewhere))
-        h = mfs_httpd_create(cm->loop, elsewhere, token, pages, cm, err);
+        h = mfs_httpd_create(cm->loop, elsewhere, t->read, t->write, pages, cm, err);
     return h;
 }
 
@@ -117,7 +122,7 @@ static void tell_address(const struct mfs_httpd *h, const char *what, const char
 }
 
 /* One server for both where they have one address. A second try finds what the first has begun. */
-static int listen_all(struct mfs_cm *cm, const char *token, struct mfs_err *err)
+static int listen_all(struct mfs_cm *cm, const struct tokens *t, struct mfs_err *err)
 {
     const char *metrics = cm->state.metrics, *page = cm->state.ui;
     bool one = page[0] && !strcmp(metrics, page);
@@ -126,13 +131,13 @@ static int listen_all(struct mfs_cm *cm, const char *token, struct mfs_err *err)
                                                                       : both;
 
     if (metrics[0] && !cm->http) {
-        cm->http = listen_at(cm, metrics, token, pages_of_both, err);
+        cm->http = listen_at(cm, metrics, t, pages_of_both, err);
         if (!cm->http)
             return err->code;
         tell_address(cm->http, "figures are", "/metrics");
     }
     if (page[0] && !one && !cm->ui) {
-        cm->ui = listen_at(cm, page, token, cm->state.ui_write ? ui_write : ui, err);
+        cm->ui = listen_at(cm, page, t, cm->state.ui_write ? ui_write : ui, err);
         if (!cm->ui)
             return err->code;
     }
@@ -141,19 +146,38 @@ static int listen_all(struct mfs_cm *cm, const char *token, struct mfs_err *err)
     return 0;
 }
 
+static int keep_token(const char *path, const char *token, struct mfs_err *err)
+{
+    char line[MFS_HTTPD_TOKEN_TEXT + 1];
+    int n = snprintf(line, sizeof line, "%s\n", token);
+    int rc = mfs_file_write(path, line, (size_t)n, 0600);
+
+    explicit_bzero(line, sizeof line);
+    return rc ? mfs_err_set(err, rc, "%s: %s", path, strerror(-rc)) : 0;
+}
+
+static int make_tokens(struct mfs_cm *cm, struct tokens *t, struct mfs_err *err)
+{
+    int rc = mfs_httpd_token(&cm->secret, t->read);
+
+    if (!rc && cm->state.ui_write)
+        rc = mfs_httpd_write_token(&cm->secret, t->write);
+    if (rc)
+        return mfs_err_set(err, rc, "a token can't be made: %s", strerror(-rc));
+    rc = keep_token(cm->paths->token, t->read, err);
+    if (!rc && cm->state.ui_write)
+        rc = keep_token(cm->paths->token_write, t->write, err);
+    return rc;
+}
+
 static int begin(struct mfs_cm *cm, struct mfs_err *err)
 {
-    char line[MFS_HTTPD_TOKEN_TEXT + 1], token[MFS_HTTPD_TOKEN_TEXT];
-    int rc = mfs_httpd_token(&cm->secret, token), n = snprintf(line, sizeof line, "%s\n", token);
+    struct tokens t = {0};
+    int rc = make_tokens(cm, &t, err);
 
     if (!rc)
-        rc = mfs_file_write(cm->paths->token, line, (size_t)n, 0600);
-    explicit_bzero(line, sizeof line);
-    if (rc)
-        mfs_err_set(err, rc, "%s: %s", cm->paths->token, strerror(-rc));
-    else
-        rc = listen_all(cm, token, err);
-    explicit_bzero(token, sizeof token);
+        rc = listen_all(cm, &t, err);
+    explicit_bzero(&t, sizeof t);
     if (!rc && (cm->http || cm->ui))
         mfs_mounts_always(cm);
     return rc;

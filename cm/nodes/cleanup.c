@@ -276,8 +276,8 @@ static int check_ours(void *arg, const char *path)
                                            "*.log.*"};
     const struct place *place = arg;
     const struct mfs_paths *p = place->paths;
-    const char *const own[] = {p->secret,  p->address, p->pid,   p->events, p->old_events,
-                               p->failure, p->log,     p->token, p->history};
+    const char *const own[] = {p->secret,  p->address, p->pid,   p->events,      p->old_events,
+                               p->failure, p->log,     p->token, p->token_write, p->history};
     const char *name = strrchr(path, '/') + 1;
     bool ours = mfs_walk_is_node(path) || !strcmp(name, "..");
     struct stat st;
@@ -362,7 +362,8 @@ static void remove_other_logs(const struct mfs_paths *p)
 
 void mfs_cleanup_moved(const struct mfs_paths *p)
 {
-    const char *const own[] = {p->state, p->address, p->pid, p->failure, p->token, p->history};
+    const char *const own[] = {p->state, p->address,     p->pid,    p->failure,
+                               p->token, p->token_write, p->history};
     const char *const last[] = {p->secret, p->events, p->old_events, p->log};
 
     mfs_walk(p->dir, "start-*", remove_tree, NULL);
@@ -459,8 +460,8 @@ void mfs_cleanup_start_files(const struct mfs_paths *p, uint32_t node)
 
 int mfs_cleanup_files(const struct mfs_paths *p, bool keep_logs, struct mfs_err *err)
 {
-    const char *const own[] = {p->secret, p->address, p->pid,        p->failure, p->state,
-                               p->token,  p->history, p->old_events, p->events};
+    const char *const own[] = {p->secret, p->address,     p->pid,     p->failure,    p->state,
+                               p->token,  p->token_write, p->history, p->old_events, p->events};
     const size_t nown = sizeof own / sizeof *own - (keep_logs ? 2 : 0);
     bool here = are_here(p);
     int rc = 0;

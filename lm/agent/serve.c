@@ -256,7 +256,7 @@ void mfs_agent_serve_begin(struct mfs_agent *a)
         if (a->opts.metrics + i > 65535 ||
             mfs_address_join(a->opts.address, a->opts.metrics + i, address, sizeof address))
             break;
-        a->http = mfs_httpd_create(a->loop, address, token, pages, a, &err);
+        a->http = mfs_httpd_create(a->loop, address, token, NULL, pages, a, &err);
         if (!a->http && err.code != -EADDRINUSE)
             break;
     }

@@ -48,11 +48,17 @@ static int fill(struct mfs_paths *p)
     const struct {
         char *out;
         const char *file;
-    } files[] = {{p->secret, "secret"},   {p->state, "cm.json"},
-                 {p->address, "cm.addr"}, {p->pid, "cm.pid"},
-                 {p->log, "cm.log"},      {p->events, "events.jsonl"},
-                 {p->history, "history"}, {p->token, "token"},
-                 {p->failure, "failure"}, {p->old_events, "events.jsonl.1"}};
+    } files[] = {{p->secret, "secret"},
+                 {p->state, "cm.json"},
+                 {p->address, "cm.addr"},
+                 {p->pid, "cm.pid"},
+                 {p->log, "cm.log"},
+                 {p->events, "events.jsonl"},
+                 {p->history, "history"},
+                 {p->token, "token"},
+                 {p->token_write, "token-write"},
+                 {p->failure, "failure"},
+                 {p->old_events, "events.jsonl.1"}};
     int rc = strlen(p->dir) + sizeof LONGEST_SOCKET > SUN_PATH_MAX ? -ENAMETOOLONG : 0;
 
     for (size_t i = 0; i < sizeof files / sizeof *files && !rc; i++)

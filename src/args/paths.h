@@ -22,8 +22,9 @@ struct mfs_paths {
     char secret[PATH_MAX], state[PATH_MAX], address[PATH_MAX], pid[PATH_MAX], log[PATH_MAX];
     char events[PATH_MAX], old_events[PATH_MAX]; /* the file that is written, and the one before */
     char history[PATH_MAX];                      /* what it has been like (cm/history) */
-    char token[PATH_MAX];   /* that opens what is served over HTTP (http/httpd.h) */
-    char failure[PATH_MAX]; /* why the daemon gave up a start, for `cm start` to print */
+    char token[PATH_MAX];       /* that opens what is served over HTTP (http/httpd.h) */
+    char token_write[PATH_MAX]; /* … and that with which the page changes something */
+    char failure[PATH_MAX];     /* why the daemon gave up a start, for `cm start` to print */
 };
 
 /* From mfs_deployment_options. 0, or -EINVAL or -ENAMETOOLONG with the reason. The

@@ -21,14 +21,14 @@ static const char login[] =
     "in its state directory)<br><input name=\"token\" type=\"password\" required autofocus "
     "size=\"40\"></label></p><p><button>Show</button></p></form></main></body></html>\n";
 
-static bool shows_bearer(const struct mfs_httpd *h, struct MHD_Connection *c)
+static bool shows_bearer(struct MHD_Connection *c, const char *token)
 {
     const char *given = mfs_httpd_header(c, MHD_HTTP_HEADER_AUTHORIZATION);
 
-    if (strncasecmp(given, "Bearer ", 7) != 0)
+    if (!token[0] || strncasecmp(given, "Bearer ", 7) != 0)
         return false;
     given += 7;
-    return mfs_mac_equal(given + strspn(given, " "), h->token);
+    return mfs_mac_equal(given + strspn(given, " "), token);
 }
 
 int mfs_httpd_make_cookie(struct mfs_httpd *h)
@@ -140,10 +140,12 @@ bool mfs_httpd_may_change(struct mfs_httpd *h, struct MHD_Connection *c, enum MH
     } else if (!is_json(c)) {
         status = MHD_HTTP_UNSUPPORTED_MEDIA_TYPE;
         why = "what is posted is application/json";
-    } else if (!shows_bearer(h, c)) {
+    } else if (!shows_bearer(c, h->write_token)) {
         status = MHD_HTTP_UNAUTHORIZED;
         header = MHD_HTTP_HEADER_WWW_AUTHENTICATE;
-        why = "this is not the deployment's token";
+        why = shows_bearer(c, h->token)
+                  ? "this token is for reading; that for changes is in the file token-write"
+                  : "this is not the deployment's token for changes, which is in token-write";
     } else if (!mfs_httpd_is_key(h, mfs_httpd_header(c, "X-Memefs-Key"))) {
         why = "the page is too old: open it anew";
     }
@@ -185,7 +187,7 @@ bool mfs_httpd_may(struct mfs_httpd *h, struct MHD_Connection *c, const char *pa
                                  "name this host by its address, or as localhost");
         return false;
     }
-    if (shows_bearer(h, c) || (is_for_people(h, path) && shows_cookie(h, c)))
+    if (shows_bearer(c, h->token) || (is_for_people(h, path) && shows_cookie(h, c)))
         return true;
     if (page && page->entrance)
         *done = given && mfs_mac_equal(given, h->token) ? let_in(h, c, path) : ask_for_token(c);

@@ -11,9 +11,10 @@
  * field that it is shown there, and gets a cookie (HttpOnly, SameSite=Strict), which is not the
  * token and opens only that page and what is below its path.
  *
- * Who may change (decisions/0040): who shows the token itself, also at a loopback address; from a
- * page of this very server, as Origin says; with the key that such a page has got from here, of
- * which nobody else knows; and what is posted is JSON.
+ * Who may change (decisions/0040): who shows the token for changes, which is another one than that
+ * for reading, also at a loopback address; from a page of this very server, as Origin says; with
+ * the key that such a page has got from here, of which nobody else knows; and what is posted is
+ * JSON.
  *
  * Bounded: 64 connections, 16 of one address, 16 KiB for the head of a request, 4 KiB for its body,
  * where one is taken; 10 s for a
@@ -69,14 +70,17 @@ struct mfs_httpd_page {
                  struct mfs_httpd_verdict *v);
 };
 
-/* The token of a deployment: made of its secret, which it does not tell. 0 or a negative errno. */
+/* The tokens of a deployment, for reading and for changes: each is made of its secret, tells
+ * neither that nor the other. 0 or a negative errno. */
 int mfs_httpd_token(const struct mfs_secret *secret, char token[MFS_HTTPD_TOKEN_TEXT]);
+int mfs_httpd_write_token(const struct mfs_secret *secret, char token[MFS_HTTPD_TOKEN_TEXT]);
 
-/* Listens at "HOST:PORT" (port 0: any free one; NULL: nowhere, see mfs_httpd_add). `token` is
- * copied; pages and arg must outlive it. NULL: *err; -EADDRINUSE: the port is taken. */
+/* Listens at "HOST:PORT" (port 0: any free one; NULL: nowhere, see mfs_httpd_add). The tokens
+ * are copied, that for changes may be NULL: then nobody may change anything. Pages and arg must
+ * outlive it. NULL: *err; -EADDRINUSE: the port is taken. */
 struct mfs_httpd *mfs_httpd_create(struct mfs_loop *loop, const char *address, const char *token,
-                                   const struct mfs_httpd_page *pages, void *arg,
-                                   struct mfs_err *err);
+                                   const char *write_token, const struct mfs_httpd_page *pages,
+                                   void *arg, struct mfs_err *err);
 /* Closes all connections. Takes NULL. Not from a page. */
 void mfs_httpd_destroy(struct mfs_httpd *h);
 

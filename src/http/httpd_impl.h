@@ -40,6 +40,7 @@ struct mfs_httpd {
     void *arg;
     char address[128];
     char token[MFS_HTTPD_TOKEN_TEXT];
+    char write_token[MFS_HTTPD_TOKEN_TEXT]; /* for what is posted; "": nobody may */
     char cookie[MFS_MAC_TEXT]; /* what a browser shows instead; made of the token, and less */
     char key[MFS_MAC_TEXT];    /* of this server, of which those of pages are made; "": none yet */
     bool open_to_all;          /* at a loopback address */

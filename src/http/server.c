@@ -49,6 +49,13 @@ int mfs_httpd_token(const struct mfs_secret *secret, char token[MFS_HTTPD_TOKEN_
     return mfs_mac(secret->bytes, secret->len, fields, 2, token);
 }
 
+int mfs_httpd_write_token(const struct mfs_secret *secret, char token[MFS_HTTPD_TOKEN_TEXT])
+{
+    const char *const fields[] = {"memefs1", "http changes"};
+
+    return mfs_mac(secret->bytes, secret->len, fields, 2, token);
+}
+
 /* ---- answers --------------------------------------------------------------------------------- */
 
 static void drop_content(void *arg)
@@ -417,8 +424,8 @@ static int join_loop(struct mfs_httpd *h)
 }
 
 struct mfs_httpd *mfs_httpd_create(struct mfs_loop *loop, const char *address, const char *token,
-                                   const struct mfs_httpd_page *pages, void *arg,
-                                   struct mfs_err *err)
+                                   const char *write_token, const struct mfs_httpd_page *pages,
+                                   void *arg, struct mfs_err *err)
 {
     struct mfs_httpd *h = calloc(1, sizeof *h);
     int fd = -1, n = 0;
@@ -435,6 +442,7 @@ struct mfs_httpd *mfs_httpd_create(struct mfs_loop *loop, const char *address, c
     h->arg = arg;
     h->open_to_all = true;
     mfs_text_copy(h->token, sizeof h->token, token);
+    mfs_text_copy(h->write_token, sizeof h->write_token, write_token ? write_token : "");
     fd = address ? mfs_httpd_listen(address, h->address, sizeof h->address, &h->open_to_all, err)
                  : -1;
     if (address && fd < 0) {
@@ -471,6 +479,7 @@ void mfs_httpd_destroy(struct mfs_httpd *h)
     mfs_timer_cancel(h->look);
     mfs_timer_cancel(h->rest);
     explicit_bzero(h->token, sizeof h->token);
+    explicit_bzero(h->write_token, sizeof h->write_token);
     explicit_bzero(h->cookie, sizeof h->cookie);
     free(h);
 }

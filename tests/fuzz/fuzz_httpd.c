@@ -121,7 +121,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
     FUZZ_CHECK(!fcntl(fd[1], F_SETFL, O_NONBLOCK));
     made = 0;
     began = mfs_clock_mono();
-    h = mfs_httpd_create(loop, NULL, TOKEN, pages, NULL, &err);
+    h = mfs_httpd_create(loop, NULL, TOKEN, TOKEN, pages, NULL, &err);
     FUZZ_CHECK(h);
     copy = with_key(&in, loop, h);
     in.p = copy;

@@ -11,7 +11,9 @@ at=127.0.0.1:9482
 expect_fail 2 cm_ start --memory 256M --ui-write
 grep -q 'give both' "$T/expect.out" || fail "--ui-write without --ui: $(cat "$T/expect.out")"
 deployment_start 2 --partitions 8 --ui $at --ui-write
-token=$(cat "$STATE/token")
+read_token=$(cat "$STATE/token") token=$(cat "$STATE/token-write")
+equal 600 "$(stat -c %a "$STATE/token-write")" "mode of the token's file"
+[ "$read_token" != "$token" ] || fail "one token for both"
 key=$(curl -sf "http://$at/ui/key") || fail "no key"
 
 nodes()
@@ -48,6 +50,8 @@ done
 for wrong in 'text/plain' 'application/x-www-form-urlencoded' 'application/jsonx'; do posted 415 "$good" "Content-Type: $wrong"; done
 posted 401 "$good" "Authorization: Bearer ${token//[0-9]/0}"
 posted 401 "$good" "Authorization: Basic $token"
+posted 401 "$good" "Authorization: Bearer $read_token"
+grep -q 'for reading' "$T/said" || fail "it does not say which: $(cat "$T/said")"
 posted 401 "$good" Authorization: "Cookie: memefs_9482=$token"
 for body in '' '{' '[]' '{}' '{"do":"stop"}' '{"do":"scale"}' '{"do":"scale","nodes":0}' '{"do":"scale","nodes":-1}' '{"do":"scale","nodes":1.5}' \
     '{"do":"scale","nodes":1e99}' '{"do":"scale","nodes":"3"}' '{"do":"drain"}' '{"do":"policy","name":"csi"}' '{"do":["scale"],"nodes":3}' \
@@ -147,11 +151,12 @@ else
     skipped="chromium is not installed"
 fi
 deployment_stop
+[ ! -e "$STATE/token-write" ] || fail "the token is left"
 
 say "without the flag"
 cm_ start --memory 256M --partitions 4 --mount "$MNT0" --ui $at >/dev/null || fail "cm start"
 expect_fail 1 cm_ start --ui-write
-token=$(cat "$STATE/token")
+[ ! -e "$STATE/token-write" ] || fail "a token for nothing"
 posted 405 "$good"
 equal 404 "$(curl -s -o /dev/null -w '%{http_code}' "http://$at/ui/key")" "a key"
 equal 1 "$(nodes)" nodes
