@@ -33,6 +33,9 @@ static void add_clients(const struct mfs_paths *p, struct mfs_status *s)
         return;
     s->mount = list.mount;
     s->nmounts = list.n;
+    list.mount = NULL; /* s has it now */
+    list.n = 0;
+    mfs_schema_clear(&mfs_mounts_schema, &list);
 }
 
 static int run(struct mfs_verb_call *call, struct mfs_err *err)

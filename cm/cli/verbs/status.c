@@ -41,6 +41,9 @@ static void add_mounts(const struct mfs_paths *p, struct mfs_status *s)
         s->no_space += list.mount[i].no_space;
         s->io_errors += list.mount[i].io_errors;
     }
+    list.mount = NULL; /* s has it now */
+    list.n = 0;
+    mfs_schema_clear(&mfs_mounts_schema, &list);
 }
 
 static int show_once(struct mfs_verb_call *call, struct mfs_err *err)
