@@ -12,7 +12,8 @@ int mfs_ui_past(void *arg, bool other, struct mfs_httpd_answer *a);
 /* A server-sent event: figures, policy, the last events, status and mounts as one JSON object. */
 int mfs_ui_now(void *arg, bool other, struct mfs_httpd_answer *a);
 
-/* Takes {"do":"scale","nodes":N}, {"do":"drain","node":NAME} or {"do":"policy","name":NAME}. */
+/* Takes {"do":"scale","nodes":N,"from":N}, {"do":"drain","node":NAME} or
+ * {"do":"policy","name":NAME,"from":NAME}; where `from` is not so any more it refuses. */
 void mfs_ui_change(void *arg, const char *from, const char *body, size_t n,
                    struct mfs_httpd_verdict *v);
 

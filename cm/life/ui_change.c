@@ -24,6 +24,17 @@ static const char *word(const cJSON *json, const char *name)
     return cJSON_IsString(item) ? item->valuestring : "";
 }
 
+static int count(const cJSON *json, const char *name, uint32_t *out, struct mfs_err *err)
+{
+    const cJSON *n = cJSON_GetObjectItemCaseSensitive(json, name);
+
+    if (!cJSON_IsNumber(n) || n->valuedouble < 1 || n->valuedouble > MFS_PARTITIONS_MAX ||
+        n->valuedouble != (double)(uint32_t)n->valuedouble)
+        return mfs_err_set(err, -EINVAL, "\"%s\" is a number of nodes", name);
+    *out = (uint32_t)n->valuedouble;
+    return 0;
+}
+
 /* Events and the log tell how it ended. */
 static void over(void *arg, const struct mfs_err *err, const struct mfs_scale_report *r)
 {
@@ -33,15 +44,18 @@ static void over(void *arg, const struct mfs_err *err, const struct mfs_scale_re
         mfs_warn(AREA, "what the page has begun has failed: %s", err->msg);
 }
 
+/* What was confirmed is a change of so many nodes, or of this policy: to more nodes may be to fewer
+ * by now. */
 static int scale(struct mfs_cm *cm, const cJSON *json, const char *who, struct mfs_err *err)
 {
-    const cJSON *n = cJSON_GetObjectItemCaseSensitive(json, "nodes");
     struct mfs_msg_scale what = {.how = "to"};
+    uint32_t from;
 
-    if (!cJSON_IsNumber(n) || n->valuedouble < 1 || n->valuedouble > MFS_PARTITIONS_MAX ||
-        n->valuedouble != (double)(uint32_t)n->valuedouble)
-        return mfs_err_set(err, -EINVAL, "\"nodes\" is a number of nodes");
-    what.n = (uint32_t)n->valuedouble;
+    if (count(json, "nodes", &what.n, err) || count(json, "from", &from, err))
+        return err->code;
+    if (from != cm->state.nnodes)
+        return mfs_err_set(err, -ESTALE, "not from %s, there are %u now: ask again",
+                           MFS_TEXT_COUNT(from, "node"), cm->state.nnodes);
     return mfs_scale_begin(cm, &what, who, over, cm, err);
 }
 
@@ -58,8 +72,14 @@ static int drain(struct mfs_cm *cm, const cJSON *json, const char *who, struct m
 
 static int policy(struct mfs_cm *cm, const cJSON *json, const char *who, struct mfs_err *err)
 {
+    const char *from = word(json, "from");
     char by[MFS_TEXT_MAX];
 
+    if (!from[0])
+        return mfs_err_set(err, -EINVAL, "\"from\" is the policy that is to end");
+    if (strcmp(from, cm->state.policy) != 0)
+        return mfs_err_set(err, -ESTALE, "not from %.64s, the policy is %s now: ask again", from,
+                           cm->state.policy);
     snprintf(by, sizeof by, ", by %s", who);
     return mfs_autoscale_change(cm, word(json, "name"), by, err);
 }

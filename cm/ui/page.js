@@ -525,10 +525,10 @@ const change = { key: null, body: null };
 const questions = {
   scale: (s) => {
     const to = Number($("to").value), from = s.nodes.length;
-    return to >= 1 && to !== from && { ask: `Scale from ${from} to ${to} nodes?${to < from ? " The nodes that leave give their partitions to the others." : ""}`, yes: "Scale", body: { do: "scale", nodes: to } };
+    return to >= 1 && to !== from && { ask: `Scale from ${from} to ${to} nodes?${to < from ? " The nodes that leave give their partitions to the others." : ""}`, yes: "Scale", body: { do: "scale", nodes: to, from } };
   },
   drain: (s) => $("node").value && { ask: `Drain ${$("node").value}? It gives its partitions to the other ${s.nodes.length - 1} nodes, and leaves.`, yes: "Drain", body: { do: "drain", node: $("node").value } },
-  policy: (s) => $("policy").value !== s.policy && { ask: `Follow policy ${$("policy").value} instead of ${s.policy}?`, yes: "Set policy", body: { do: "policy", name: $("policy").value } },
+  policy: (s) => $("policy").value !== s.policy && { ask: `Follow policy ${$("policy").value} instead of ${s.policy}?`, yes: "Set policy", body: { do: "policy", name: $("policy").value, from: s.policy } },
 };
 
 function ask(what) {

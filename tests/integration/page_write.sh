@@ -40,7 +40,7 @@ posted()
 }
 
 say "requests that lack something"
-good='{"do":"scale","nodes":3}'
+good='{"do":"scale","nodes":3,"from":2}'
 for header in Origin:403 Content-Type:415 Authorization:401 X-Memefs-Key:403; do posted "${header#*:}" "$good" "${header%:*}:"; done
 fresh=$(curl -sf "http://$at/ui/key")
 for wrong in 'Origin: http://memefs.example' 'Origin: null' "Origin: http://127.0.0.1:9483" 'Host: memefs.example' \
@@ -53,12 +53,16 @@ posted 401 "$good" "Authorization: Basic $token"
 posted 401 "$good" "Authorization: Bearer $read_token"
 grep -q 'for reading' "$T/said" || fail "it does not say which: $(cat "$T/said")"
 posted 401 "$good" Authorization: "Cookie: memefs_9482=$token"
-for body in '' '{' '[]' '{}' '{"do":"stop"}' '{"do":"scale"}' '{"do":"scale","nodes":0}' '{"do":"scale","nodes":-1}' '{"do":"scale","nodes":1.5}' \
-    '{"do":"scale","nodes":1e99}' '{"do":"scale","nodes":"3"}' '{"do":"drain"}' '{"do":"policy","name":"csi"}' '{"do":["scale"],"nodes":3}' \
+for body in '' '{' '[]' '{}' '{"do":"stop"}' '{"do":"scale"}' '{"do":"scale","nodes":0,"from":2}' '{"do":"scale","nodes":-1,"from":2}' '{"do":"scale","nodes":1.5,"from":2}' \
+    '{"do":"scale","nodes":1e99,"from":2}' '{"do":"scale","nodes":"3","from":2}' '{"do":"scale","nodes":3}' '{"do":"scale","nodes":3,"from":"2"}' '{"do":"drain"}' '{"do":"policy","name":"csi","from":"none"}' '{"do":"policy","name":"cso"}' '{"do":["scale"],"nodes":3}' \
     "$good$good" "{\"do\":\"drain\",\"node\":\"$(printf 'n%.0s' $(seq 3000))\"}"; do
     posted 400 "$body"
 done
 posted 409 '{"do":"drain","node":"node-9"}'
+posted 409 '{"do":"scale","nodes":3,"from":4}'
+equal "not from 4 nodes, there are 2 now: ask again" "$(cat "$T/said")" "from another number"
+posted 409 '{"do":"policy","name":"cso","from":"aso"}'
+equal "not from aso, the policy is none now: ask again" "$(cat "$T/said")" "from another policy"
 head -c 5000 /dev/zero | tr '\0' ' ' >"$T/long"
 posted 413 "@$T/long"
 posted 413 "@$T/long" 'Transfer-Encoding: chunked'
@@ -74,10 +78,10 @@ equal 2 "$(nodes)" "nodes after all of these"
 equal none "$(cm_ policy)" "policy after all of these"
 
 say "as it should be"
-posted 202 '{"do":"policy","name":"cso+csi"}'
+posted 202 '{"do":"policy","name":"cso+csi","from":"none"}'
 equal cso+csi "$(cm_ policy)" policy
 event_says policy 'cso\+csi instead of none, by the page, at 127.0.0.1' || fail "no event says who"
-posted 202 '{"do":"policy","name":"none"}' 'Transfer-Encoding: chunked'
+posted 202 '{"do":"policy","name":"none","from":"cso+csi"}' 'Transfer-Encoding: chunked'
 equal none "$(cm_ policy)" policy
 
 browse()
