@@ -16,6 +16,7 @@
 #define ACCEPTED 202
 #define WRONG    400 /* as it can't be meant */
 #define NOT_NOW  409 /* as things are */
+#define SOON     503 /* in a second it may be otherwise: nodes have not told their figures yet, say */
 
 static const char *word(const cJSON *json, const char *name)
 {
@@ -84,31 +85,49 @@ static int policy(struct mfs_cm *cm, const cJSON *json, const char *who, struct 
     return mfs_autoscale_change(cm, word(json, "name"), by, err);
 }
 
-static const struct {
+static const struct change {
     const char *name;
     int (*run)(struct mfs_cm *cm, const cJSON *json, const char *who, struct mfs_err *err);
 } changes[] = {{"scale", scale}, {"drain", drain}, {"policy", policy}};
 
-static int run(struct mfs_cm *cm, const cJSON *json, const char *who, struct mfs_err *err)
+static const struct change *find(const cJSON *json)
 {
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
         if (!strcmp(changes[i].name, word(json, "do")))
-            return changes[i].run(cm, json, who, err);
-    return mfs_err_set(err, -EINVAL, "\"do\" is scale, drain or policy");
+            return &changes[i];
+    return NULL;
 }
 
+static unsigned status_of(int rc)
+{
+    return !rc ? ACCEPTED : rc == -EINVAL ? WRONG : rc == -EAGAIN ? SOON : NOT_NOW;
+}
+
+static const char *outcome(const struct mfs_cm *cm, const struct change *what)
+{
+    if (what->run == policy)
+        return "it is set";
+    return mfs_cm_changing(cm) ? "begun" : "it is so already";
+}
+
+/* What was posted is not logged as it came: any bytes may be in it. */
 void mfs_ui_change(void *arg, const char *from, const char *body, size_t n,
                    struct mfs_httpd_verdict *v)
 {
     struct mfs_err err = {0};
     cJSON *json = mfs_json_parse(body, n, &err);
+    const struct change *what = json ? find(json) : NULL;
     char who[128];
-    int rc;
+    int rc = -EINVAL;
 
     snprintf(who, sizeof who, "the page, at %s", from);
-    rc = json ? run(arg, json, who, &err) : -EINVAL;
-    v->status = !rc ? ACCEPTED : rc == -EINVAL ? WRONG : NOT_NOW;
-    mfs_text_copy(v->text, sizeof v->text, rc ? err.msg : "begun");
-    mfs_info(AREA, "%s asks to %s: %s", who, json ? word(json, "do") : "do something", v->text);
+    if (what)
+        rc = what->run(arg, json, who, &err);
+    else if (json)
+        mfs_err_set(&err, rc, "\"do\" is scale, drain or policy");
+    v->status = status_of(rc);
+    mfs_text_copy(v->text, sizeof v->text, rc ? err.msg : outcome(arg, what));
+    mfs_info(AREA, "%s asks to %s: %u, %s", who, what ? what->name : "do something unknown",
+             v->status, rc ? strerror(-rc) : v->text);
     cJSON_Delete(json);
 }

@@ -542,14 +542,28 @@ function ask(what) {
   $("sure").showModal();
 }
 
+// What answers at this address after cm was away may be another program: it is shown no token that was meant for cm.
+function dropToken() {
+  if (!$("token").value) return;
+  $("token").value = "";
+  if ($("sure").open) $("sure").close("no");
+  say($("changed"), "The connection to cm was lost: give the token again.");
+}
+
+const RETRIES = 6, RETRY = 1000; // ms: a cm that has just begun waits for its nodes' first figures
+
 async function send() {
   if ($("sure").returnValue !== "yes" || !change.body) return;
   const body = JSON.stringify(change.body);
   change.body = null;
   say($("changed"), "asking …");
   try {
-    const answer = await fetch("/ui/change", { method: "POST", body, headers: { "Content-Type": "application/json",
-      "Authorization": `Bearer ${$("token").value.trim()}`, "X-Memefs-Key": change.key } });
+    let answer;
+    for (let i = 0; i < RETRIES && $("token").value && (!answer || answer.status === 503); i++) {
+      if (answer) await new Promise((done) => setTimeout(done, RETRY));
+      answer = await fetch("/ui/change", { method: "POST", body, headers: { "Content-Type": "application/json",
+        "Authorization": `Bearer ${$("token").value.trim()}`, "X-Memefs-Key": change.key } });
+    }
     say($("changed"), `${answer.ok ? "" : "Refused: "}${(await answer.text()).trim()}`);
   } catch (e) {
     say($("changed"), "cm does not answer.");
@@ -624,7 +638,7 @@ function connect() {
     setLink(false, "live");
     if (!document.hidden) show(last);
   };
-  source.onerror = () => { if (source.readyState === EventSource.CLOSED) askWhy(); };
+  source.onerror = () => { dropToken(); if (source.readyState === EventSource.CLOSED) askWhy(); };
 }
 
 function watch() {

@@ -481,5 +481,6 @@ void mfs_httpd_destroy(struct mfs_httpd *h)
     explicit_bzero(h->token, sizeof h->token);
     explicit_bzero(h->write_token, sizeof h->write_token);
     explicit_bzero(h->cookie, sizeof h->cookie);
+    explicit_bzero(h->key, sizeof h->key);
     free(h);
 }
