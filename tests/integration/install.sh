@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # The installation is complete and works from its own place: programs, pages, units, completion, and
-# mount -t memefs by the installed helper.
+# mount -t memefs by the installed helper, and the examples, compiled as a user does.
 # ctest: timeout=120
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 need cmake
+docs=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../docs" && pwd)
+build=$(basename "$(dirname "$MEMEFS_BIN")")
 
 cmake --install "$MEMEFS_BIN/.." --prefix "$T/usr" >/dev/null || fail "cmake --install"
 cd "$T/usr"
@@ -55,4 +57,21 @@ mkdir "$T/extra"
 printf 'x' >"$MNT0/f"
 equal x "$(cat "$T/extra/f")" "seen by the extra mount"
 umount "$T/extra"
+
+say "programs of docs/examples"
+pcdir=$T/usr/${pc#./}
+pcdir=${pcdir%/*}
+case $build in
+*san) ;; # the library needs a sanitizer's program
+*)
+    for source in "$docs"/examples/*.c; do
+        program=$T/$(basename "$source" .c)
+        # shellcheck disable=SC2046 # several words
+        cc -Wall -Wextra -Werror "$source" $(PKG_CONFIG_PATH=$pcdir pkg-config --cflags --libs memefs) -o "$program" || fail "cc $source"
+        LD_LIBRARY_PATH=$(dirname "$pcdir") "$program" "$NAME" "$STATE" >"$T/out" || fail "$source"
+        [ -s "$T/out" ] || fail "$source: says nothing"
+    done
+    grep -q 'shows, too' "$MNT0/examples/file" || fail "the mount does not show what the example wrote"
+    ;;
+esac
 deployment_stop
