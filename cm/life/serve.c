@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -164,6 +165,8 @@ static int make_tokens(struct mfs_cm *cm, struct tokens *t, struct mfs_err *err)
         rc = mfs_httpd_write_token(&cm->secret, t->write);
     if (rc)
         return mfs_err_set(err, rc, "a token can't be made: %s", strerror(-rc));
+    if (!cm->state.ui_write)
+        unlink(cm->paths->token_write); /* of a cm before this one */
     rc = keep_token(cm->paths->token, t->read, err);
     if (!rc && cm->state.ui_write)
         rc = keep_token(cm->paths->token_write, t->write, err);

@@ -10,6 +10,8 @@ static const struct {
 } advice[] = {
     {"nodes", "cm scale changes the number of nodes"},
     {"policy", "cm policy changes it"},
+    {"ui-write", "it stays so while this cm runs; a new one takes --ui-write=no (kill -KILL the "
+                 "process in cm.pid, then cm start: all else goes on)"},
     {"mount", "memefs mount mounts it at another place, too"},
     {"mount-options", "memefs mount -o mounts it with others at another place, too"},
 };

@@ -590,8 +590,8 @@ int mfs_spec_compare(const struct mfs_conf *conf, const struct mfs_cm_state *s, 
         return mfs_state_differs(err, "stripe-size", MFS_TEXT_BYTES(s->stripe_size));
     if (mfs_conf_given(conf, "events-size") && mfs_conf_uint(conf, "events-size") != s->events_size)
         return mfs_state_differs(err, "events-size", MFS_TEXT_BYTES(s->events_size));
-    if (mfs_conf_flag(conf, "ui-write") && !s->ui_write)
-        return mfs_state_differs(err, "ui-write", "off");
+    if (mfs_conf_given(conf, "ui-write") && mfs_conf_flag(conf, "ui-write") != s->ui_write)
+        return mfs_state_differs(err, "ui-write", s->ui_write ? "on" : "off");
     if (mfs_conf_given(conf, "mount")) {
         rc = choose_mount(conf, &mount, err);
         if (rc)

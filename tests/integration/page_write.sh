@@ -140,7 +140,8 @@ in_browser()
     say "another cm has other keys"
     browse value '(before = change.key, true)'
     kill -KILL "$(cut -d' ' -f1 "$STATE/cm.pid")"
-    cm_ start --ui-write >/dev/null || fail "cm start"
+    cm_ start --ui-write >"$T/started" || fail "cm start"
+    grep -q "page at http://$at/ui may change it" "$T/started" || fail "it does not say that the page writes: $(cat "$T/started")"
     posted 403 "$good"
     browse until 'document.getElementById("link").textContent === "live" && change.key && change.key !== before' 20
     browse value 'document.getElementById("token").value === "" && document.getElementById("changed").textContent.includes("give the token again")'
@@ -158,6 +159,17 @@ if chromium=$(command -v chromium || command -v google-chrome); then
 else
     skipped="chromium is not installed"
 fi
+
+say "taken back"
+cm_ start >"$T/started" || fail "cm start"
+grep -q "may change it" "$T/started" || fail "it goes on without a word: $(cat "$T/started")"
+expect_fail 1 cm_ start --ui-write=no
+grep -q 'kill -KILL' "$T/expect.out" || fail "it does not say how: $(cat "$T/expect.out")"
+kill -KILL "$(cut -d' ' -f1 "$STATE/cm.pid")"
+cm_ start --ui-write=no >"$T/started" || fail "cm start"
+if grep 'may change it' "$T/started"; then fail "it is not taken back"; fi
+[ ! -e "$STATE/token-write" ] || fail "the token is left"
+posted 405 "$good"
 deployment_stop
 [ ! -e "$STATE/token-write" ] || fail "the token is left"
 

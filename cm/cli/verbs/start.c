@@ -98,6 +98,10 @@ static void say_running(const struct mfs_cm_state *st, const char *how)
     if (st->mount[0])
         printf(", mounted at %s", st->mount);
     putchar('\n');
+    if (st->ui_write)
+        printf("%s: the page at http://%s/ui may change it (--ui-write), with the token in the "
+               "file token-write\n",
+               st->name, st->ui);
     if (mfs_provider_traits(st->provider)->one_machine && st->nnodes > 1 && strstr(st->mount, "%n"))
         fprintf(stderr,
                 "cm: start: several mounts on one machine are for tests: programs take a file "
@@ -378,6 +382,22 @@ static int lives(const struct start *s, const struct mfs_cm_state *st, struct mf
                        st->name);
 }
 
+/* --ui-write=no: the page's writing can be taken back while there is no cm. */
+static int compare_to_go_on(const struct start *s, struct mfs_cm_state *st, struct mfs_err *err)
+{
+    bool take_back =
+        st->ui_write && mfs_conf_given(s->conf, "ui-write") && !mfs_conf_flag(s->conf, "ui-write");
+    int rc;
+
+    st->ui_write &= !take_back;
+    rc = mfs_spec_compare(s->conf, st, err);
+    s->call->usage = rc == -EINVAL;
+    if (rc || !take_back)
+        return rc;
+    rc = mfs_cm_state_save(st, s->paths->state);
+    return rc ? mfs_err_set(err, rc, "%s: %s", s->paths->state, strerror(-rc)) : 0;
+}
+
 /* No cm runs. 1: the rest of the deployment lives on, or may do so, and has been taken up (or that
  * failed, with *rc); 0: there is nothing alive. */
 static int take_up(struct start *s, int *lock, int *rc, struct mfs_err *err)
@@ -398,8 +418,7 @@ static int take_up(struct start *s, int *lock, int *rc, struct mfs_err *err)
     }
     living = strcmp(st.phase, MFS_PHASE_RUNNING) ? 0 : lives(s, &st, err);
     if (living > 0) {
-        *rc = mfs_spec_compare(s->conf, &st, err);
-        s->call->usage = *rc == -EINVAL;
+        *rc = compare_to_go_on(s, &st, err);
         if (!*rc)
             *rc = run(s, &st, "running again, with a new cm", lock, err);
     } else {
