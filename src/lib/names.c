@@ -98,13 +98,11 @@ int memefs_mknodat(struct memefs *fs, struct memefs_file *at, const char *path, 
     const struct maker m = {.mode = type | (mode & 07777), .rdev = dev};
     int rc = mfs_lib_enter(fs);
 
-    if (rc == 0 && S_ISDIR(mode))
+    if (rc == 0 && (S_ISDIR(mode) || (is_device(mode, dev) && fs->ids.uid != 0)))
         rc = -EPERM;
     else if (rc == 0 && !S_ISREG(m.mode) && !S_ISFIFO(mode) && !S_ISSOCK(mode) && !S_ISCHR(mode) &&
              !S_ISBLK(mode))
         rc = -EINVAL;
-    else if (rc == 0 && is_device(mode, dev) && fs->ids.uid != 0)
-        rc = -EPERM;
     if (rc == 0)
         rc = make(fs, at, path, &m);
     return (int)mfs_lib_end(rc, "mknod", path);
