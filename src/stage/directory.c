@@ -69,6 +69,7 @@ int mfs_stage_dir_learn(struct mfs_stage_dir *d)
 
     if (fstat(d->to, &st) < 0)
         return -errno;
+    d->to_dev = st.st_dev;
     d->to_ino = st.st_ino;
     d->gid = st.st_mode & S_ISGID ? st.st_gid : d->stage->self.st_gid;
     d->acl = fgetxattr(d->to, "system.posix_acl_default", NULL, 0) > 0;

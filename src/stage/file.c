@@ -44,6 +44,8 @@ static const char *explain(int code, bool source)
     case -EUCLEAN:
         return source ? "has not the checksum that the list has for it"
                       : "what was read back is not what was written";
+    case -EALREADY:
+        return "another call writes it, too: repeat this one when that has ended";
     default:
         return strerror(-code);
     }
@@ -74,6 +76,9 @@ static int finish(struct mfs_stage_file *f)
     rc = f->source->keep(f);
     if (!rc && f->record.n && fsync(f->to) < 0)
         rc = -errno;
+    /* Outside of deployments a lock may be this node's alone, or none at all. */
+    if (!rc && !d->stage->nparts && !mfs_stage_is_there(d->to, f->temporary, f->to))
+        rc = -EALREADY;
     if (d->stage->plan->shared) /* it is ours until it has its name */
         f->claim = dup(f->to);
     if (close(f->to) < 0 && !rc)
@@ -97,13 +102,22 @@ static void conclude(struct mfs_stage_file *f)
         rc = finish(f);
     if (!rc)
         mfs_stage_tally_add(d->stage->tally, MFS_STAGE_FILES, 1);
-    keeps = f->record.n && rc != -ESTALE && rc != -ENODATA && rc != -EUCLEAN && rc != -ENOSPC;
+    keeps = rc == -EALREADY ||
+            (f->record.n && rc != -ESTALE && rc != -ENODATA && rc != -EUCLEAN && rc != -ENOSPC);
     if (rc && !keeps)
         unlinkat(d->to, f->temporary, 0);
     end(f, !rc);
 }
 
 /* ---- content --------------------------------------------------------------------------------- */
+
+/* Stripes that an earlier run has written may be lost, and are not written where they are zero:
+ * they go first. */
+static bool clear(struct mfs_stage_file *f, uint64_t at, uint64_t until)
+{
+    return !fallocate(f->to, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at,
+                      (off_t)(until - at));
+}
 
 static int copy(struct mfs_stage_file *f, uint64_t at, uint64_t until)
 {
@@ -113,7 +127,7 @@ static int copy(struct mfs_stage_file *f, uint64_t at, uint64_t until)
                                 .to = f->to,
                                 .at = at,
                                 .end = until,
-                                .sparse = f->sparse,
+                                .sparse = f->sparse && (!f->resumed || clear(f, at, until)),
                                 .verify = s->plan->verify,
                                 .stop = s->plan->stop,
                                 .sum = f->item->has_sum ? sum : NULL};
@@ -138,6 +152,7 @@ struct piece {
     struct mfs_stage_task task;
     struct mfs_stage_file *file;
     uint32_t n;
+    bool noted; /* an earlier run has written it */
 };
 
 /* Only what the target has for certain is noted. */
@@ -151,6 +166,21 @@ static void note(struct mfs_stage_file *f, uint32_t n)
     pthread_mutex_unlock(&f->mutex);
 }
 
+/* Has the target still what an earlier run has noted? Only a disk keeps what it once had. */
+static bool holds(const struct mfs_stage_file *f, uint64_t at, uint64_t until)
+{
+    const struct mfs_stage *s = f->item->dir->stage;
+    char byte;
+
+    if (s->plan->verify || !s->nparts)
+        return !s->plan->verify;
+    posix_fadvise(f->to, (off_t)at, (off_t)(until - at), POSIX_FADV_DONTNEED);
+    for (; at < until; at += s->stripe_size)
+        if (pread(f->to, &byte, 1, (off_t)at) != 1)
+            return false;
+    return true;
+}
+
 static void run_piece(struct mfs_stage_task *task)
 {
     struct piece *p = (struct piece *)task;
@@ -159,7 +189,9 @@ static void run_piece(struct mfs_stage_task *task)
              until = size - at < MFS_STAGE_PIECE ? size : at + MFS_STAGE_PIECE;
 
     if (!f->rc && !mfs_stage_ends(f->item->dir->stage)) {
-        if (!copy(f, at, until))
+        if (p->noted && holds(f, at, until))
+            mfs_stage_tally_add(f->item->dir->stage->tally, MFS_STAGE_SKIPPED_BYTES, until - at);
+        else if (!copy(f, at, until))
             note(f, p->n);
     } else if (!f->rc) {
         f->rc = -EINTR;
@@ -172,25 +204,21 @@ static void run_piece(struct mfs_stage_task *task)
 static void add_pieces(struct mfs_stage_file *f)
 {
     struct mfs_stage *s = f->item->dir->stage;
-    uint64_t size = (uint64_t)f->st.st_size;
 
     f->left = 1;
     for (uint32_t n = 0; n < f->record.n; n++) {
-        struct piece *p = f->record.done[n] ? NULL : malloc(sizeof *p);
+        struct piece *p = malloc(sizeof *p);
+        bool noted;
 
-        if (f->record.done[n]) {
-            uint64_t left = size - n * MFS_STAGE_PIECE;
-
-            mfs_stage_tally_add(s->tally, MFS_STAGE_SKIPPED_BYTES,
-                                left < MFS_STAGE_PIECE ? left : MFS_STAGE_PIECE);
-            continue;
-        }
         if (!p) {
             f->rc = -ENOMEM;
             tell(f, false, -ENOMEM, NULL);
             break;
         }
-        *p = (struct piece){.task = {.run = run_piece}, .file = f, .n = n};
+        pthread_mutex_lock(&f->mutex);
+        noted = f->record.done[n];
+        pthread_mutex_unlock(&f->mutex);
+        *p = (struct piece){.task = {.run = run_piece}, .file = f, .n = n, .noted = noted};
         f->left++;
         mfs_stage_pool_add(s->pool, &p->task);
     }
@@ -219,9 +247,11 @@ static bool resume(struct mfs_stage_file *f)
 
     if (!f->record.n)
         return false;
-    f->to = openat(d->to, f->temporary, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-    if (f->to >= 0 && mfs_stage_record_load(&f->record, f->to)) {
+    f->to = openat(d->to, f->temporary, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (f->to >= 0 && mfs_stage_is_own(d->stage, f->to) &&
+        mfs_stage_record_load(&f->record, f->to)) {
         f->created = (mode_t)-1; /* not known */
+        f->resumed = true;
         return true;
     }
     if (f->to >= 0)
@@ -234,7 +264,7 @@ static bool resume(struct mfs_stage_file *f)
 static int open_shared(struct mfs_stage_file *f)
 {
     const struct mfs_stage_dir *d = f->item->dir;
-    int rc = create(f), flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC;
+    int rc = create(f), flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 
     if (rc == -EEXIST) {
         f->created = (mode_t)-1;
@@ -243,8 +273,11 @@ static int open_shared(struct mfs_stage_file *f)
     }
     if (!rc)
         rc = mfs_stage_claim(d, f->temporary, f->to);
-    if (!rc && f->created == (mode_t)-1 &&
-        !(f->record.n && mfs_stage_record_load(&f->record, f->to)) && ftruncate(f->to, 0) < 0)
+    if (!rc && !mfs_stage_is_own(d->stage, f->to))
+        rc = unlinkat(d->to, f->temporary, 0) < 0 ? -errno : -EALREADY;
+    if (!rc && f->created == (mode_t)-1)
+        f->resumed = f->record.n && mfs_stage_record_load(&f->record, f->to);
+    if (!rc && f->created == (mode_t)-1 && !f->resumed && ftruncate(f->to, 0) < 0)
         rc = -errno;
     return rc;
 }
@@ -281,8 +314,8 @@ static int plan_pieces(struct mfs_stage_file *f)
     if (f->whole || f->item->has_sum || n < 2)
         return 0;
     rc = mfs_stage_record_init(&f->record, (uint32_t)n);
-    snprintf(f->record.of, sizeof f->record.of, "1 %" PRIu64 " %" PRIu64 " %lld.%09ld", size,
-             MFS_STAGE_PIECE, (long long)f->st.st_mtim.tv_sec, f->st.st_mtim.tv_nsec);
+    snprintf(f->record.of, sizeof f->record.of, "1 %" PRIu64 " %" PRIu64 " %lld.%09ld %" PRIx64,
+             size, MFS_STAGE_PIECE, (long long)f->st.st_mtim.tv_sec, f->st.st_mtim.tv_nsec, f->tag);
     return rc;
 }
 

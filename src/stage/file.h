@@ -30,6 +30,7 @@ struct mfs_stage_file {
     void *remote;   /* the source's; */
     int from;       /* likewise */
     struct stat st; /* size, times, mode and owner of the copy to be */
+    uint64_t tag;   /* what tells other content apart beside size and time; 0: nothing */
     bool whole;     /* not in pieces */
     bool sparse;
 
@@ -37,6 +38,7 @@ struct mfs_stage_file {
     int claim; /* keeps the lock of the temporary file until it has its name; -1 */
     char temporary[MFS_STAGE_TEMPORARY_MAX];
     mode_t created;
+    bool resumed;     /* an earlier run has left some of it */
     atomic_uint left; /* pieces under way */
     atomic_int rc;    /* of the first that failed, which has told it */
     pthread_mutex_t mutex;

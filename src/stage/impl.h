@@ -14,6 +14,7 @@
 #define MFS_STAGE_PIECE  ((uint64_t)64 << 20) /* of a large file, copied at a time */
 
 struct mfs_stage_links;
+struct mfs_stage_places;
 struct mfs_stage_remote;
 struct mfs_stage_tally;
 
@@ -22,9 +23,11 @@ struct mfs_stage {
     struct mfs_stage_pool *pool;
     struct mfs_stage_tally *tally;
     struct mfs_stage_links *links;
+    struct mfs_stage_places *places; /* NULL: no two sources can meet */
     struct mfs_stage_remote *remote; /* the key and place of S3 */
     mode_t mask;                     /* of the process, before */
     uint32_t nparts;                 /* of the deployment that the target is in; 0: in none */
+    uint32_t stripe_size;            /* likewise, bytes */
     uint64_t id;                     /* of what this call is to do: the same in each repetition */
     dev_t dev;                       /* of the target, … */
     ino_t ino;                       /* … which a source may lie around */
@@ -45,6 +48,7 @@ struct mfs_stage_dir {
     char *from_name, *to_name;    /* in the parent's; of one without a parent, for messages alone */
     int from, to;                 /* descriptors; AT_FDCWD: where the process is */
     struct stat st;               /* of the source */
+    dev_t to_dev;
     ino_t to_ino;
     bool fresh; /* nobody had anything in it */
     bool acl;   /* what is made in it inherits an ACL */
@@ -59,6 +63,7 @@ struct mfs_stage_item {
     struct mfs_stage_task task;
     struct mfs_stage_dir *dir; /* a use of it */
     bool has_sum;
+    bool placed; /* its place in the target is its own */
     unsigned char sum[MFS_STAGE_SUM];
     struct mfs_stage_item *next; /* that waits for the same link */
     char *to;                    /* behind `from` in the same block, or `from` itself */
@@ -107,6 +112,15 @@ void mfs_stage_link_end(struct mfs_stage_item *i, const struct stat *st, bool do
 struct mfs_stage_links *mfs_stage_links_create(void); /* NULL: ENOMEM */
 void mfs_stage_links_destroy(struct mfs_stage_links *l);
 
+/* ---- place.c --------------------------------------------------------------------------------- */
+
+/* False: another source has the item's place, which is told, or the same source once more; the item
+ * is ended. */
+bool mfs_stage_place_take(struct mfs_stage_item *i);
+int mfs_stage_places_create(struct mfs_stage_places **to,
+                            const struct mfs_stage_list *l); /* 0 or -ENOMEM */
+void mfs_stage_places_destroy(struct mfs_stage_places *p);
+
 /* ---- temporary.c ----------------------------------------------------------------------------- */
 
 #define MFS_STAGE_TEMPORARY     ".memefs-stage."
@@ -129,6 +143,10 @@ bool mfs_stage_leads(struct mfs_stage *s);
 /* Makes the file, which is new or what a dead process has left, this process' own. 0; -EALREADY:
  * another one is at it, or just was; or another negative errno. */
 int mfs_stage_claim(const struct mfs_stage_dir *d, const char *name, int fd);
+/* Is what has the name the open file? */
+bool mfs_stage_is_there(int dir, const char *name, int fd);
+/* Has this user made the open file? Others may have planted one, as its name is no secret. */
+bool mfs_stage_is_own(const struct mfs_stage *s, int fd);
 
 /* ---- attributes.c ---------------------------------------------------------------------------- */
 

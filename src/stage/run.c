@@ -22,22 +22,25 @@
 
 /* ---- what the target is ---------------------------------------------------------------------- */
 
-/* In a deployment, of how many partitions? 0: in none. */
-static uint32_t partitions_of(int fd)
+static uint32_t number_of(const char *text, const char *name)
+{
+    const char *at = strstr(text, name);
+
+    return at ? (uint32_t)strtoul(at + strlen(name), NULL, 10) : 0;
+}
+
+/* In a deployment, of how many partitions, and of which stripes? 0: in none. */
+static void learn_deployment(struct mfs_stage *s, int fd)
 {
     char *text = malloc(MEMEFS_LAYOUT_MAX + 1);
-    const char *line = NULL;
-    uint32_t n = 0;
     ssize_t len = text ? fgetxattr(fd, MEMEFS_XATTR_LAYOUT, text, MEMEFS_LAYOUT_MAX) : -1;
 
     if (len > 0) {
         text[len] = '\0';
-        line = strstr(text, "\npartitions ");
+        s->stripe_size = number_of(text, "\nstripe_size ");
+        s->nparts = s->stripe_size ? number_of(text, "\npartitions ") : 0;
     }
-    if (line)
-        n = (uint32_t)strtoul(line + strlen("\npartitions "), NULL, 10);
     free(text);
-    return n;
 }
 
 /* The target by its number: it has another path on another node, or from another directory. */
@@ -84,7 +87,7 @@ static int open_target(struct mfs_stage *s, struct mfs_stage_dir **top, struct m
         s->ino = st.st_ino;
         s->target = d->to;
         s->id = id_of(s, &st);
-        s->nparts = partitions_of(d->to);
+        learn_deployment(s, d->to);
         return 0;
     }
     mfs_stage_dir_put(d);
@@ -117,15 +120,17 @@ static struct mfs_stage_dir *enter(struct mfs_stage_dir *in, const char *name)
 
     if (!rc && !strcmp(name, ".."))
         rc = -EINVAL;
-    if (!rc && mkdirat(in->to, name, 0777) < 0 && errno != EEXIST)
+    if (!rc && mkdirat(in->to, name, 0777 & ~s->mask) < 0 && errno != EEXIST)
         rc = -errno;
     if (!rc) {
-        d->to = openat(in->to, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        d->to = openat(in->to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         rc = d->to < 0 ? -errno : mfs_stage_dir_learn(d);
     }
     if (!rc)
         return d;
-    mfs_stage_fail(s, in, name, true, rc, "%s", strerror(-rc));
+    mfs_stage_fail(s, in, name, true, rc, "%s",
+                   rc == -ENOTDIR ? "is there and is no directory: move it out of the way"
+                                  : strerror(-rc));
     if (d)
         mfs_stage_dir_put(d);
     return NULL;
@@ -185,6 +190,10 @@ static void add_entry(struct mfs_stage_dir *top, struct way *way, const struct m
     }
     if (!d)
         return;
+    if (!strcmp(to, "..")) {
+        mfs_stage_fail(s, d, e->from, false, -EINVAL, "would be copied out of the target");
+        return;
+    }
     i = mfs_stage_item_create(d, e->from, *to ? to : ".");
     if (!i)
         return;
@@ -277,7 +286,10 @@ static int begin(struct mfs_stage *s, struct mfs_err *err)
     pthread_mutex_init(&s->mutex, NULL);
     s->tally = mfs_stage_tally_create(s->plan->progress);
     s->links = mfs_stage_links_create();
-    rc = s->tally && s->links ? mfs_stage_pool_create(&s->pool, s->plan->threads) : -ENOMEM;
+    rc = mfs_stage_places_create(&s->places, s->plan->list);
+    rc = rc                     ? rc
+         : s->tally && s->links ? mfs_stage_pool_create(&s->pool, s->plan->threads)
+                                : -ENOMEM;
     return rc ? mfs_err_set(err, rc, "%s", strerror(-rc)) : 0;
 }
 
@@ -286,6 +298,7 @@ static void end(struct mfs_stage *s)
     mfs_stage_pool_destroy(s->pool);
     mfs_stage_remote_destroy(s->remote);
     mfs_stage_links_destroy(s->links);
+    mfs_stage_places_destroy(s->places);
     mfs_stage_tally_destroy(s->tally);
     pthread_mutex_destroy(&s->mutex);
 }

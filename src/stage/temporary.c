@@ -39,12 +39,20 @@ static void name_of_lock(const struct mfs_stage *s, const char *what,
 }
 
 /* Is the file that was locked still the one that others find? */
-static bool is_there(int target, const char *name, int fd)
+bool mfs_stage_is_there(int target, const char *name, int fd)
 {
     struct stat ours, theirs;
 
     return !fstat(fd, &ours) && !fstatat(target, name, &theirs, AT_SYMLINK_NOFOLLOW) &&
            ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+}
+
+bool mfs_stage_is_own(const struct mfs_stage *s, int fd)
+{
+    struct stat st;
+
+    return !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == s->self.st_uid &&
+           st.st_nlink == 1;
 }
 
 /* A descriptor of the locked file; -EALREADY, or another negative errno. Where files can't be
@@ -58,7 +66,7 @@ static int lock_file(const struct mfs_stage *s, int target, const char *name, in
             return -errno;
         if (flock(fd, how | LOCK_NB) < 0)
             rc = errno == EWOULDBLOCK ? -EALREADY : s->plan->shared ? -errno : 0;
-        if (!rc && is_there(target, name, fd))
+        if (!rc && mfs_stage_is_there(target, name, fd))
             return fd;
         close(fd);
         if (rc)
@@ -88,8 +96,9 @@ static void unlock(const struct mfs_stage *s, int target, const char *what, int 
     char name[MFS_STAGE_TEMPORARY_MAX];
 
     name_of_lock(s, what, name);
-    flock(fd, LOCK_UN);
-    if (!s->plan->shared || (!flock(fd, LOCK_EX | LOCK_NB) && is_there(target, name, fd)))
+    if (s->plan->shared)
+        flock(fd, LOCK_UN);
+    if (!s->plan->shared || (!flock(fd, LOCK_EX | LOCK_NB) && mfs_stage_is_there(target, name, fd)))
         unlinkat(target, name, 0);
     close(fd);
 }
@@ -121,5 +130,5 @@ int mfs_stage_claim(const struct mfs_stage_dir *d, const char *name, int fd)
 {
     if (flock(fd, LOCK_EX | LOCK_NB) < 0)
         return errno == EWOULDBLOCK ? -EALREADY : -errno;
-    return is_there(d->to, name, fd) ? 0 : -EALREADY;
+    return mfs_stage_is_there(d->to, name, fd) ? 0 : -EALREADY;
 }

@@ -245,7 +245,7 @@ static void run_item(struct mfs_stage_task *task)
     } else if (i->from[strlen(i->from) - 1] == '/') {
         mfs_stage_fail(s, i->dir, i->from, false, -ENOTDIR, "%s", strerror(ENOTDIR));
         mfs_stage_item_destroy(i);
-    } else if (!leave(i, &st) && mfs_stage_link_begin(i, &st)) {
+    } else if (mfs_stage_place_take(i) && !leave(i, &st) && mfs_stage_link_begin(i, &st)) {
         if (S_ISREG(st.st_mode))
             mfs_stage_copy_file(i, &st);
         else

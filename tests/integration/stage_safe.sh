@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# memefs stage-in and stage-out where sources meet, where others have written into the target, and where lists lead
+# astray: no file is half there or another one's, nothing is written outside, and nobody gets rights by it.
+# shellcheck source=tests/support/harness.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
+need jq sha256sum setfattr setpriv
+
+stage_in() { timeout 60 memefs stage-in "$@"; }
+stage_out() { timeout 60 memefs stage-out "$@"; }
+told() # WORDS
+{
+    grep -qE "$1" "$T/expect.out" || fail "does not say $1: $(cat "$T/expect.out")"
+}
+
+umask 022
+deployment_start 1
+cd "$T"
+
+say "two sources with one place"
+mkdir a b c
+for i in a b c; do head -c 20000000 /dev/urandom >"$i/x"; done
+for _ in {1..4}; do
+    expect_fail 1 stage_in --json a/x b/x c/x "$MNT0/meet"
+    equal '[1,2]' "$(grep '^{' "$T/expect.out" | jq -c '[.files, .failed]')" "copied and refused"
+    told 'another source comes to .*meet/x, too'
+    cmp -s a/x "$MNT0/meet/x" || cmp -s b/x "$MNT0/meet/x" || cmp "$MNT0/meet/x" c/x
+    rm -r "$MNT0/meet"
+done
+mkdir many
+for i in {1..50}; do echo "$i" >"many/$i"; done
+printf '%s\n' many/{1..50} many/{1..50} >twice
+stage_in --json --manifest twice "$MNT0/twice" >json
+equal '[50,0]' "$(jq -c '[.files, .failed]' json)" "each path twice"
+diff -r many "$MNT0/twice/many"
+
+say "directories of lists"
+equal 755 "$(stat -c %a "$MNT0/twice/many")" "mode of a directory that a list names"
+
+say "what others have left there is not taken over"
+mkdir -m 1777 "$MNT0/open" open
+head -c 150000000 /dev/urandom >big
+for target in "$MNT0/open" open; do
+    verb=stage-in source=big
+    [ "$target" != open ] || verb=stage-out source=$MNT0/big
+    [ "$target" != open ] || cp big "$source"
+    memefs "$verb" --jobs 1 "$source" "$target" >/dev/null 2>&1 &
+    pid=$!
+    until gone "$pid" || [ -n "$(getfattr -n user.memefs-stage "$target"/.memefs-stage.* 2>/dev/null)" ]; do :; done
+    kill -KILL "$pid" 2>/dev/null || true
+    wait "$pid" 2>/dev/null || true
+    for file in "$target"/.memefs-stage.*; do
+        printf 'EVIL' | dd of="$file" conv=notrunc status=none
+        chown 65534 "$file"
+    done
+    timeout 60 memefs "$verb" "$source" "$target" >/dev/null
+    cmp big "$target/big"
+    equal 0 "$(stat -c %u "$target/big")" "owner"
+    rm "$target/big"
+done
+
+say "what an earlier run has noted is compared with --verify"
+memefs stage-in --jobs 1 big "$MNT0/resumed" >/dev/null 2>&1 &
+pid=$!
+until gone "$pid" || [ -n "$(getfattr -n user.memefs-stage "$MNT0/resumed"/.memefs-stage.* 2>/dev/null)" ]; do :; done
+kill -KILL "$pid" 2>/dev/null || true
+wait "$pid" 2>/dev/null || true
+for file in "$MNT0/resumed"/.memefs-stage.*; do
+    printf 'wrong' | dd of="$file" conv=notrunc status=none
+done
+stage_in --verify big "$MNT0/resumed" >/dev/null
+cmp big "$MNT0/resumed/big"
+
+say "lists stay in the target"
+mkdir -m 0700 closed
+echo secret >closed/f
+mkdir -p "$MNT0/deep/in" "$MNT0/outside"
+chmod 755 "$MNT0/deep"
+printf 'closed\t..\n' >lines
+expect_fail 1 stage_in --manifest lines "$MNT0/deep/in"
+told 'out of the target'
+equal 755 "$(stat -c %a "$MNT0/deep")" "mode of the directory above"
+ln -s "$MNT0/outside" "$MNT0/deep/in/link"
+printf 'closed/f\tlink/f\n' >lines
+expect_fail 1 stage_in --manifest lines "$MNT0/deep/in"
+told 'link: is there and is no directory'
+[ ! -e "$MNT0/outside/f" ] || fail "a file behind a link"
+[ ! -e "$MNT0/deep/f" ] || fail "a file above the target"
+
+deployment_stop
