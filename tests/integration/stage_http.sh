@@ -61,6 +61,14 @@ faults '{"GET": {"times": 1, "plain": true}, "HEAD": {"times": 1, "plain": true}
 stage_in "$U/large" "$MNT0/in" >/dev/null
 cmp "$W/files/large" "$MNT1/in/large"
 rm -r "$MNT0/in"
+faults '{"GET": {"times": 1, "broken": true}, "HEAD": {"plain": true}}'
+stage_in "$U/small" "$MNT0/in" >/dev/null
+cmp "$W/files/small" "$MNT1/in/small"
+rm -r "$MNT0/in"
+faults '{"GET": {"weak": true}, "HEAD": {"weak": true}}'
+stage_in "$U/large" "$MNT0/in" >/dev/null
+cmp "$W/files/large" "$MNT1/in/large"
+rm -r "$MNT0/in"
 
 say "what can't be had is told"
 refused() # FAULTS WORDS
@@ -74,6 +82,7 @@ refused() # FAULTS WORDS
 refused '{"GET": {"status": 403}}' 'small: status 403'
 refused '{"GET": {"longer": true}}' 'small: the answer is longer'
 refused '{"GET": {"status": 412}}' 'small: .*run the same again'
+refused '{"HEAD": {"weak": true}, "GET": {"weak": true, "later": 5}}' 'small: changed while it was read'
 faults '{"GET": {"status": 500}}'
 expect_fail 1 stage_in "$U/small" "$MNT0/in" # some seconds: it is tried again
 grep -q 'small: 6 tries: status 500' "$T/expect.out" || fail "says $(cat "$T/expect.out")"

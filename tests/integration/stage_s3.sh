@@ -42,6 +42,13 @@ equal "640 $(stat -c %y "$S/sub/deep/mode")" "$(stat -c '%a %y' "$MNT0/back/sub/
 stage_in --verify s3://data/runs/7/src/large "$MNT0/one" >/dev/null
 cmp "$S/large" "$MNT1/one/large"
 
+say "no set-user-ID comes from a server"
+install -m 4755 /bin/true "$S/own"
+stage_out "$S/own" s3://data/own >/dev/null
+stage_in s3://data/own/own "$MNT0/own" >/dev/null
+equal 755 "$(stat -c %a "$MNT0/own/own")" "mode"
+rm -r "$S/own" "$MNT0/own"
+
 say "again"
 stage_out --json "$S" s3://data/runs/7 >"$T/json"
 equal '[0,54]' "$(jq -c '[.files, .skipped]' "$T/json")" "out again"

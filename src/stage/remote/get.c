@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/hash.h"
@@ -17,6 +18,7 @@ struct remote_file {
     bool ranges;  /* the server knows them */
     bool endless; /* it does not tell how long the file is */
     bool dated;
+    int64_t modified; /* s since 1970; 0: the server does not tell */
 };
 
 static struct remote_file *remote_of(const struct mfs_stage_file *f)
@@ -44,6 +46,7 @@ static struct mfs_stage_http_call get_of(struct mfs_stage_file *f, uint64_t lo, 
 
 struct sink {
     struct mfs_stage_range *range;
+    bool endless;
     uint64_t begin, at;
     struct mfs_hash *hash; /* NULL: not wanted */
     int rc;                /* of the target */
@@ -58,6 +61,11 @@ static int sink(void *arg, const char *p, size_t n)
         s->hash = s->hash ? mfs_hash_create() : NULL;
         s->range->copied -= s->at - s->begin;
         s->at = s->begin;
+        if (s->endless &&
+            ftruncate(s->range->to, (off_t)s->begin) < 0) { /* it may be shorter now */
+            s->rc = -errno;
+            return s->rc;
+        }
         return s->range->verify && !s->hash ? -ENOMEM : 0;
     }
     if (s->hash)
@@ -83,7 +91,14 @@ static int check(struct mfs_stage_file *f, const struct mfs_stage_http_call *c,
 {
     const struct remote_file *r = remote_of(f);
 
-    if (r->etag[0] && c->etag[0] && strcmp(r->etag, c->etag) != 0)
+    const char *total = strchr(c->range, '/');
+    uint64_t n;
+    bool other =
+        (r->etag[0] && c->etag[0] && strcmp(r->etag, c->etag) != 0) ||
+        (!r->etag[0] && r->modified && c->modified && r->modified != c->modified) ||
+        (!r->endless && total && !mfs_text_u64(total + 1, &n) && n != (uint64_t)f->st.st_size);
+
+    if (other)
         return mfs_err_set(err, -ESTALE, "changed while it was read: run the same again");
     if (r->endless)
         f->st.st_size = (off_t)s->at;
@@ -93,6 +108,7 @@ static int check(struct mfs_stage_file *f, const struct mfs_stage_http_call *c,
 static int copy(struct mfs_stage_file *f, struct mfs_stage_range *range, struct mfs_err *err)
 {
     struct sink s = {.range = range,
+                     .endless = remote_of(f)->endless,
                      .begin = range->at,
                      .at = range->at,
                      .hash = range->verify ? mfs_hash_create() : NULL};
@@ -190,13 +206,29 @@ static int ask(struct mfs_stage_file *f, struct mfs_stage_http_call *c, struct m
     return c->status / 100 == 2 ? 0 : rc;
 }
 
+/* As HTTP writes a time, whatever the locale. */
+static void put_since(struct remote_file *r)
+{
+    static const char days[] = "SunMonTueWedThuFriSat",
+                      months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    time_t t = (time_t)r->modified;
+    struct tm tm;
+
+    if (gmtime_r(&t, &tm))
+        snprintf(r->match, sizeof r->match,
+                 "If-Unmodified-Since: %.3s, %02d %.3s %d %02d:%02d:%02d GMT",
+                 days + 3 * tm.tm_wday, tm.tm_mday, months + 3 * tm.tm_mon, tm.tm_year + 1900,
+                 tm.tm_hour, tm.tm_min, tm.tm_sec);
+}
+
 static void learn(struct mfs_stage_file *f, const struct mfs_stage_http_call *c)
 {
     const struct mfs_stage *s = f->item->dir->stage;
     struct remote_file *r = remote_of(f);
-    uint64_t mode = *c->mode ? strtoul(c->mode, NULL, 8) : 0;
+    /* The owner is not kept: nobody is to run it as this user. */
+    uint64_t mode = c->key ? strtoul(c->mode, NULL, 8) & 0777 : 0;
 
-    f->st.st_mode = S_IFREG | (mode ? mode & 07777 : 0666 & ~s->mask);
+    f->st.st_mode = S_IFREG | (mode ? mode : 0666 & ~s->mask);
     f->st.st_uid = s->self.st_uid;
     f->st.st_gid = f->item->dir->gid;
     f->st.st_nlink = 1;
@@ -208,11 +240,17 @@ static void learn(struct mfs_stage_file *f, const struct mfs_stage_http_call *c)
         clock_gettime(CLOCK_REALTIME, &f->st.st_mtim);
     r->endless = !c->has_length;
     r->ranges = c->ranges || c->key;
-    f->whole = r->endless || !r->ranges;
+    r->modified = c->modified > 0 ? c->modified : 0;
     if (c->etag[0] == '"') { /* a weak one says nothing of bytes */
+        f->tag = mfs_hash64(c->etag, strlen(c->etag), 0);
         mfs_text_copy(r->etag, sizeof r->etag, c->etag);
         snprintf(r->match, sizeof r->match, "If-Match: %s", r->etag);
+    } else if (r->modified) {
+        put_since(r);
+    } else {
+        r->ranges = false; /* nothing tells whether two are of the same file */
     }
+    f->whole = r->endless || !r->ranges;
 }
 
 static void fail(struct mfs_stage_item *i, int code, const char *why)
@@ -226,11 +264,17 @@ static void run(struct mfs_stage_task *task)
     struct mfs_stage_item *i =
         (struct mfs_stage_item *)((char *)task - offsetof(struct mfs_stage_item, task));
     struct mfs_stage *s = i->dir->stage;
-    struct mfs_stage_file *f = calloc(1, sizeof *f);
-    struct remote_file *r = calloc(1, sizeof *r);
+    struct mfs_stage_file *f;
+    struct remote_file *r;
     struct mfs_stage_http_call c = {0};
     struct mfs_err err = {0};
-    int rc = f && r ? 0 : -ENOMEM;
+    int rc;
+
+    if (!mfs_stage_place_take(i))
+        return;
+    f = calloc(1, sizeof *f);
+    r = calloc(1, sizeof *r);
+    rc = f && r ? 0 : -ENOMEM;
 
     if (!rc) {
         mfs_buf_init(&r->url);

@@ -199,7 +199,8 @@ static CURLcode set_up(struct try *t, struct curl_slist *headers)
 
 #define SET(option, value) rc = rc ? rc : t->curl->setopt(t->easy, option, value)
     SET(CURLOPT_PROTOCOLS_STR, "http,https");
-    SET(CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+    SET(CURLOPT_REDIR_PROTOCOLS_STR,
+        strncasecmp(c->url, "https:", 6) == 0 ? "https" : "http,https");
     SET(CURLOPT_FOLLOWLOCATION, c->key ? 0L : 1L); /* a signature is for one host */
     SET(CURLOPT_MAXREDIRS, 10L);
     SET(CURLOPT_NOSIGNAL, 1L);
