@@ -150,17 +150,17 @@ int mfs_stage_keep_fd(const struct mfs_stage_dir *d, int from, int to, const str
     const struct timespec times[2] = {st->st_atim, st->st_mtim};
     const struct mfs_stage_dir *in = S_ISDIR(st->st_mode) && d->parent ? d->parent : d;
     mode_t mode = st->st_mode & 07777;
-    int rc = 0;
+    int rc = 0, xattrs = 0;
 
     if (created == (mode_t)-1 || st->st_uid != d->stage->self.st_uid || st->st_gid != in->gid)
         rc = change_owner(to, "", st, &mode);
-    if (!rc)
-        rc = keep_xattrs(in, &pair, S_ISDIR(st->st_mode));
+    if (!rc) /* one that can't be kept is no reason to leave out what comes after it */
+        xattrs = keep_xattrs(in, &pair, S_ISDIR(st->st_mode));
     if (!rc && (mode != created || in->acl) && fchmod(to, mode) < 0)
         rc = -errno;
     if (!rc && futimens(to, times) < 0)
         rc = -errno;
-    return rc;
+    return rc ? rc : xattrs;
 }
 
 void mfs_stage_keep_place(const struct mfs_stage_dir *d)
