@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "base/threads/ticker.h"
 #include "stage/impl.h"
+#include "stage/remote/remote.h"
 
 #define FAILURES_MOST 1000 /* that are kept for the result */
 #define SHOW_EVERY    (250 * MFS_MSEC)
@@ -180,6 +181,19 @@ static void keep(struct mfs_stage_tally *t, const char *path, int code, const ch
     free(longer[t->n].why);
 }
 
+/* A password, and a query, which may be a signature, are not for logs. */
+static void hide(char *url)
+{
+    char *host = strstr(url, "://") + 3, *end = host + strcspn(host, "/?#");
+    char *at = memrchr(host, '@', (size_t)(end - host)), *query;
+
+    if (at)
+        memmove(host, at + 1, strlen(at + 1) + 1);
+    query = strchr(host, '?');
+    if (query)
+        query[1] = '\0';
+}
+
 void mfs_stage_fail(struct mfs_stage *s, const struct mfs_stage_dir *d, const char *name,
                     bool target, int code, const char *fmt, ...)
 {
@@ -191,6 +205,8 @@ void mfs_stage_fail(struct mfs_stage *s, const struct mfs_stage_dir *d, const ch
     vsnprintf(why, sizeof why, fmt, ap);
     va_end(ap);
     mfs_stage_path(d, name, target, path, sizeof path);
+    if (mfs_stage_is_url(path) && strncmp(path, "s3:", 3) != 0)
+        hide(path);
     mfs_text_plain(plain, sizeof plain, path);
     if (target && (code == -ENOSPC || code == -EDQUOT))
         s->full = true;

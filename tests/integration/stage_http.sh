@@ -90,6 +90,9 @@ faults '{}'
 expect_fail 1 stage_in "$U/nothing" "$U/" "$U/small" "$MNT0/in"
 grep -q 'nothing: status 404' "$T/expect.out" || fail "says $(cat "$T/expect.out")"
 cmp "$W/files/small" "$MNT0/in/small"
+expect_fail 1 stage_in --json "http://u:SECRET@${U#http://}/nothing?X-Amz-Signature=SECRET" "$MNT0/in"
+grep -q 'nothing?: status 404' "$T/expect.out" || fail "says $(cat "$T/expect.out")"
+! grep SECRET "$T/expect.out" || fail "a secret is printed"
 expect_fail 1 stage_in file:///etc/passwd "$MNT0/in"
 
 say "out"
