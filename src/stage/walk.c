@@ -84,13 +84,17 @@ static bool open_source(struct mfs_stage_dir *d, const struct mfs_stage_item *i)
 {
     struct mfs_stage *s = d->stage;
     int follow = i->from[strlen(i->from) - 1] == '/' ? 0 : O_NOFOLLOW;
+    bool inside = false;
 
     d->from = openat(i->dir->from, i->from, O_RDONLY | O_DIRECTORY | O_CLOEXEC | follow);
     if (d->from < 0 || fstat(d->from, &d->st) < 0) {
         mfs_stage_fail(s, i->dir, i->from, false, -errno, "%s", strerror(errno));
         return false;
     }
-    if (d->st.st_dev == s->dev && d->st.st_ino == s->ino) {
+    /* A directory that copies come into: the target, or one that a list names or that is made. */
+    for (const struct mfs_stage_dir *in = i->dir; in && !inside; in = in->parent)
+        inside = d->st.st_dev == in->to_dev && d->st.st_ino == in->to_ino;
+    if (inside || (d->st.st_dev == s->dev && d->st.st_ino == s->ino)) {
         mfs_stage_fail(s, i->dir, i->from, false, -EINVAL,
                        "is the target itself, which is not copied into itself");
         return false;

@@ -86,4 +86,11 @@ told 'link: is there and is no directory'
 [ ! -e "$MNT0/outside/f" ] || fail "a file behind a link"
 [ ! -e "$MNT0/deep/f" ] || fail "a file above the target"
 
+say "a list's directory in its own source"
+mkdir -p "$MNT0/own/x"
+echo file >"$MNT0/own/x/f"
+printf '%s\t%s\n' "$MNT0/own/x" x/y >lines
+expect_fail 1 stage_in --manifest lines "$MNT0/own"
+told 'not copied into itself'
+[ ! -e "$MNT0/own/x/y" ] || fail "copied into itself"
 deployment_stop
