@@ -50,7 +50,7 @@ static void over(void *arg, const struct mfs_err *err, const struct mfs_scale_re
 static int scale(struct mfs_cm *cm, const cJSON *json, const char *who, struct mfs_err *err)
 {
     struct mfs_msg_scale what = {.how = "to"};
-    uint32_t from;
+    uint32_t from = 0;
 
     if (count(json, "nodes", &what.n, err) || count(json, "from", &from, err))
         return err->code;
