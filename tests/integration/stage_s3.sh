@@ -42,6 +42,17 @@ equal "640 $(stat -c %y "$S/sub/deep/mode")" "$(stat -c '%a %y' "$MNT0/back/sub/
 stage_in --verify s3://data/runs/7/src/large "$MNT0/one" >/dev/null
 cmp "$S/large" "$MNT1/one/large"
 
+say "what changes meanwhile replaces nothing"
+head -c 50000000 /dev/zero >"$S/torn"
+while touch -c "$S/torn" && [ ! -e "$T/enough" ]; do :; done &
+expect_fail 1 stage_out "$S/torn" s3://data
+: >"$T/enough"
+wait $!
+grep -q 'changed while' "$T/expect.out" || fail "says $(cat "$T/expect.out")"
+expect_fail 1 stage_in s3://data/torn "$MNT0/back"
+grep -q 'no such object' "$T/expect.out" || fail "a torn object is there"
+rm "$S/torn"
+
 say "no set-user-ID comes from a server"
 install -m 4755 /bin/true "$S/own"
 stage_out "$S/own" s3://data/own >/dev/null

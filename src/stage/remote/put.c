@@ -163,16 +163,24 @@ static int has_content(const struct put *p, struct mfs_err *err)
 
 /* ---- the end of a file ----------------------------------------------------------------------- */
 
-static int settle(const struct put *p, struct mfs_err *err)
+static int unchanged(const struct put *p, struct mfs_err *err)
 {
     struct stat st;
-    int rc;
 
     if (fstat(p->fd, &st) < 0)
         return mfs_err_set(err, -errno, "%s", strerror(errno));
     if (st.st_size != p->st.st_size || st.st_mtim.tv_sec != p->st.st_mtim.tv_sec ||
         st.st_mtim.tv_nsec != p->st.st_mtim.tv_nsec)
         return mfs_err_set(err, -ESTALE, "changed while it was read: run the same again");
+    return 0;
+}
+
+static int settle(const struct put *p, struct mfs_err *err)
+{
+    int rc = unchanged(p, err);
+
+    if (rc)
+        return rc;
     if (!p->top->stage->plan->verify)
         return 0;
     rc = has_content(p, err);
@@ -286,7 +294,8 @@ static void parts_end(struct put *p)
     int rc = p->rc;
 
     if (!rc) {
-        rc = complete(p, &err);
+        rc = unchanged(p, &err); /* what is torn is not to replace what is whole */
+        rc = rc ? rc : complete(p, &err);
         if (rc)
             tell(p, rc, err.msg);
     }
