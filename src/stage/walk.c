@@ -244,6 +244,10 @@ static void run_item(struct mfs_stage_task *task)
     } else if (fstatat(i->dir->from, i->from, &st, AT_SYMLINK_NOFOLLOW) < 0) {
         mfs_stage_fail(s, i->dir, i->from, false, -errno, "%s", strerror(errno));
         mfs_stage_item_destroy(i);
+    } else if (i->has_sum && !S_ISREG(st.st_mode)) {
+        mfs_stage_fail(s, i->dir, i->from, false, -EINVAL,
+                       "is no file, which the checksum of the list could be of");
+        mfs_stage_item_destroy(i);
     } else if (S_ISDIR(st.st_mode)) {
         mfs_stage_walk_directory(i);
     } else if (i->from[strlen(i->from) - 1] == '/') {

@@ -86,6 +86,11 @@ told 'link: is there and is no directory'
 [ ! -e "$MNT0/outside/f" ] || fail "a file behind a link"
 [ ! -e "$MNT0/deep/f" ] || fail "a file above the target"
 
+ln -s big pointer
+sha256sum pointer >lines
+expect_fail 1 stage_in --manifest lines "$MNT0/sums"
+told 'pointer: is no file'
+
 say "a list's directory in its own source"
 mkdir -p "$MNT0/own/x"
 echo file >"$MNT0/own/x/f"
