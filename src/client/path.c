@@ -176,9 +176,7 @@ static int walk_to_last(struct walk *w, uint64_t from, const char *path, bool lo
         rc = 0;
         if (!only_slashes(w->rest))
             rc = step(w, last->name);
-        else if (!look)
-            break;
-        else if ((rc = look_at_last(w, last)) <= 0)
+        else if (!look || (rc = look_at_last(w, last)) <= 0)
             break;
         else
             rc = 0;

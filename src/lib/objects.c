@@ -120,7 +120,7 @@ static int write_all(struct memefs *fs, struct mfs_file *file, const char *buf, 
 int mfs_lib_put_slowly(struct memefs *fs, uint64_t dir, const char *name, const void *buf,
                        size_t len, bool exclusive)
 {
-    struct mfs_file *file;
+    struct mfs_file *file = NULL;
     struct mfs_attr attr = {0};
     char other[40] = "";
     bool keep;

@@ -1,4 +1,5 @@
 /* Where things are: nodes, the pieces of files, and what was lost. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,6 +150,7 @@ ssize_t memefs_layout(struct memefs *fs, const char *path, uint64_t off, uint64_
         rc = -ENOMEM;
     if (rc < 0)
         return (ssize_t)mfs_lib_end(rc, "layout", path);
+    assert(t != NULL);
     end = len == 0 || len > attr.size || off > attr.size - len ? attr.size : off + len;
     list_pieces(t, &attr, off, end, &p);
     free(t);

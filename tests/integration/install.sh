@@ -31,7 +31,7 @@ case $MEMEFS_BIN in
 esac
 [ -n "$(find . -name 'libmemefs.so.0')" ] || fail "libmemefs is not installed"
 pc=$(find . -name memefs.pc)
-need pkg-config
+need pkg-config cc
 [ "$(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --variable=includedir memefs)" = "$T/usr/include" ] || fail "memefs.pc: $(cat "$pc")"
 [ -n "$(find include/memefs -name '*.h')" ] || fail "no header is installed"
 cd /
