@@ -12,7 +12,6 @@
 #include "lib/rights.h"
 
 /* Both as a mount tells them (fuse/ops). */
-#define BLOCK_SIZE   (64U << 10)
 #define STATFS_BLOCK 4096U
 
 #define OWNED_TRIES 100 /* in each of which another call has changed the owner or the group */
@@ -21,21 +20,8 @@
 
 void mfs_lib_stat(const struct memefs *fs, const struct mfs_attr *attr, struct stat *st)
 {
-    *st = (struct stat){
-        .st_dev = fs->dev,
-        .st_ino = attr->ino,
-        .st_mode = attr->mode,
-        .st_nlink = attr->nlink,
-        .st_uid = attr->uid,
-        .st_gid = attr->gid,
-        .st_rdev = mfs_attr_rdev(attr),
-        .st_size = (off_t)attr->size,
-        .st_blksize = BLOCK_SIZE,
-        .st_blocks = mfs_attr_blocks(attr),
-        .st_atim = attr->atime,
-        .st_mtim = attr->mtime,
-        .st_ctim = attr->ctime,
-    };
+    *st = mfs_attr_stat(attr);
+    st->st_dev = fs->dev;
 }
 
 int mfs_lib_attr(struct memefs_file *file, struct mfs_attr *attr)

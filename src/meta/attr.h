@@ -40,15 +40,25 @@ static inline bool mfs_mode_has_hints(uint32_t mode)
     return S_ISREG(mode) || S_ISDIR(mode);
 }
 
-/* What stat(2) shows as st_rdev and st_blocks. */
-static inline uint32_t mfs_attr_rdev(const struct mfs_attr *attr)
-{
-    return mfs_mode_has_hints(attr->mode) ? 0 : attr->rdev;
-}
+#define MFS_STAT_BLKSIZE (64U << 10)
 
-static inline int64_t mfs_attr_blocks(const struct mfs_attr *attr)
+/* As stat(2) shows it; st_dev is 0. What is kept in an inode's word for a device may be hints. */
+static inline struct stat mfs_attr_stat(const struct mfs_attr *attr)
 {
-    return !S_ISDIR(attr->mode) && attr->alloc > 0 ? (attr->alloc + 511) / 512 : 0;
+    return (struct stat){
+        .st_ino = attr->ino,
+        .st_mode = attr->mode,
+        .st_nlink = attr->nlink,
+        .st_uid = attr->uid,
+        .st_gid = attr->gid,
+        .st_rdev = mfs_mode_has_hints(attr->mode) ? 0 : attr->rdev,
+        .st_size = (off_t)attr->size,
+        .st_blksize = MFS_STAT_BLKSIZE,
+        .st_blocks = !S_ISDIR(attr->mode) && attr->alloc > 0 ? (attr->alloc + 511) / 512 : 0,
+        .st_atim = attr->atime,
+        .st_mtim = attr->mtime,
+        .st_ctim = attr->ctime,
+    };
 }
 
 /* Does a program of that mode run as its owner, or as its group? */

@@ -14,7 +14,6 @@
 #define GENERATION 1 /* numbers of inodes are never used again */
 /* What stdio and others read and write at once, and what cp --sparse=always makes holes of. Less is
  * slower, more brings nothing. Linux takes a power of two. */
-#define BLOCK_SIZE       (64U << 10)
 #define GROUPS_MAX_ASKED 1024
 
 /* By its thread: others may have been sent long ago, by one that went on. */
@@ -67,20 +66,7 @@ void mfs_op_names_changed(struct mfs_fuse *m, fuse_ino_t nodeid)
 
 static void fill_stat(struct mfs_fuse *m, const struct mfs_attr *attr, struct stat *st)
 {
-    *st = (struct stat){
-        .st_ino = attr->ino,
-        .st_mode = attr->mode,
-        .st_nlink = attr->nlink,
-        .st_uid = attr->uid,
-        .st_gid = attr->gid,
-        .st_rdev = mfs_attr_rdev(attr),
-        .st_size = (off_t)attr->size,
-        .st_blksize = BLOCK_SIZE,
-        .st_blocks = mfs_attr_blocks(attr),
-        .st_atim = attr->atime,
-        .st_mtim = attr->mtime,
-        .st_ctim = attr->ctime,
-    };
+    *st = mfs_attr_stat(attr);
     mfs_replied_attrs(m->replied, attr, mfs_clock_mono());
 }
 
