@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What cm keeps of the past: cm report writes it, also by the stages that cm mark noted; it is still there after cm was killed, counts no operations that were done before it could see them, and begins anew, with a line in
 # the log, where the file is torn.
-# ctest: waits long=45 timeout=180
+# ctest: release waits long=45 timeout=180
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 need jq python3

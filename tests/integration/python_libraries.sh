@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # pandas, pyarrow, Zarr, xarray and Dask read and write memefs:// URLs.
-# ctest: release timeout=120 long=15
+# ctest: slow release timeout=120 long=15
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 # shellcheck source=tests/support/python.sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Where data are, for engines: tasks of Dask and Parsl run at workers that are named after the nodes with their input.
-# ctest: release timeout=120 long=20
+# ctest: slow release timeout=120 long=20
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 # shellcheck source=tests/support/python.sh

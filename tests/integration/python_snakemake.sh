@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The storage plug-in for Snakemake: the test base of its interface, and a workflow whose files are all in a deployment
 # (integration.engines has more).
-# ctest: release timeout=120 long=20
+# ctest: slow release timeout=120 long=20
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 # shellcheck source=tests/support/python.sh

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # memefs stage-in and stage-out --shared: the same call on several nodes copies everything once; a node that does not
 # see the source, or that dies, leaves its part to the others.
-# ctest: waits long=15
+# ctest: release waits long=15
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 need rsync jq
