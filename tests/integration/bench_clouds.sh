@@ -2,7 +2,7 @@
 # The benchmark on clouds does what it says, in small: every workload runs to its end with all content as written,
 # with rates that are told and with those that cm finds, and leaves its tables and plots; a time is never below its
 # bound; and the arithmetic of ideals holds (tests/bench/netbench/ideal.py).
-# ctest: release timeout=400 waits long=105
+# ctest: slow release timeout=400 waits long=105
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 need python3 ip tc nsenter

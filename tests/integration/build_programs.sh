@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What scripts/quickstart builds, the programs alone, is all that a deployment needs.
-# ctest: timeout=400 release
+# ctest: slow timeout=400 release
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 need cmake
