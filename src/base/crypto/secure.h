@@ -12,10 +12,6 @@
 void *mfs_secure_alloc(size_t n);
 void mfs_secure_free(void *p, size_t n); /* wipes the n bytes that p has; NULL is fine */
 
-/* For a library, before anything else of libcrypto is used: libcrypto does not clean up at exit(3),
- * as a program may end its connections later than that, in a handler of its own. */
-void mfs_secure_outlives_exit(void);
-
 /* For a daemon: a warning in its log when pages could not be locked. */
 void mfs_secure_warn(void);
 
