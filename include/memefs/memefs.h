@@ -106,9 +106,7 @@ int memefs_connect(const struct memefs_options *options, struct memefs **fs);
 
 /* What is written goes out; files and directories that are still open are closed and may not be
  * used any more; locks are given back. 0, or the first error of what could not be written; the
- * connection is gone in any case, but for -EBUSY: there is a queue of it. NULL is fine. Not in a
- * handler of atexit(3) that was registered before the first memefs_connect: libcrypto, which keeps
- * secrets, has cleaned up by then. */
+ * connection is gone in any case, but for -EBUSY: there is a queue of it. NULL is fine. */
 int memefs_disconnect(struct memefs *fs);
 
 /* The calling thread's last error of this library, "open: /a/b: Permission denied"; "" if there was

@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/crypto/secure.h"
 #include "base/err.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -217,6 +218,7 @@ int memefs_connect(const struct memefs_options *options, struct memefs **out)
         return (int)mfs_lib_end(out != NULL ? -ENOMEM : -EINVAL, "connect", NULL);
     *out = NULL;
     mfs_lib_quiet();
+    mfs_secure_outlives_exit();
     pthread_mutex_init(&fs->lock, NULL);
     fs->forks = mfs_lib_forks();
     atomic_init(&fs->owner, 1);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/crypto/secure.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -38,6 +39,11 @@ static void forked(void)
 __attribute__((constructor)) static void watch_forks(void)
 {
     pthread_atfork(forks_now, forked_here, forked);
+}
+
+__attribute__((destructor)) static void leave(void)
+{
+    mfs_secure_thread_over();
 }
 
 unsigned mfs_lib_forks(void)

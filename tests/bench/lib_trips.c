@@ -3,7 +3,8 @@
  * Counts what calls of libmemefs for small objects cost: round trips that the caller waits for, and
  * commands, both per object, with the directory known. Fails when any takes more than is said here
  * and in docs/reference/performance.md. MEMEFS_TEST_NAME and MEMEFS_TEST_STATE name the deployment
- * (tests/support/with_deployment). */
+ * (tests/support/with_deployment).
+ * ctest: release */
 #include "lib/lib.h"
 #include "lib_check.h"
 #include "store/store.h"

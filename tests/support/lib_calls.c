@@ -25,11 +25,11 @@ static void end(void)
 
 static struct memefs *lib(void)
 {
+    if (owner == 0)
+        atexit(end); /* so it runs after what libraries do at exit */
     if (owner != getpid()) {
         memset(files, 0, sizeof files);
         connection = lib_connect();
-        if (owner == 0)
-            atexit(end); /* not before: memefs.h */
         owner = getpid();
     }
     return connection;

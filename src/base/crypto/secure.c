@@ -39,6 +39,16 @@ void mfs_secure_free(void *p, size_t n)
     OPENSSL_secure_clear_free(p, n);
 }
 
+void mfs_secure_outlives_exit(void)
+{
+    OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
+}
+
+void mfs_secure_thread_over(void)
+{
+    OPENSSL_thread_stop();
+}
+
 void mfs_secure_warn(void)
 {
     pthread_once(&once, make);

@@ -12,6 +12,12 @@
 void *mfs_secure_alloc(size_t n);
 void mfs_secure_free(void *p, size_t n); /* wipes the n bytes that p has; NULL is fine */
 
+/* For a library, before anything else of libcrypto is used: libcrypto does not clean up at exit(3),
+ * which would be beside threads of the library that go on, and before connections that a handler of
+ * the program's own ends. When the library goes, what libcrypto has for the calling thread goes. */
+void mfs_secure_outlives_exit(void);
+void mfs_secure_thread_over(void);
+
 /* For a daemon: a warning in its log when pages could not be locked. */
 void mfs_secure_warn(void);
 
