@@ -1,6 +1,4 @@
-/* ctest: threaded
- *
- * What programs do wrong: arguments out of range, files of another connection, a connection that
+/* What programs do wrong: arguments out of range, files of another connection, a connection that
  * was forked, a process that is killed with locks. Nothing may crash or hang, and each says why. */
 #include <signal.h>
 #include <sys/file.h>
