@@ -47,7 +47,7 @@ def test_cwltool(mounted):
     done = subprocess.run(
         [
             *(sys.executable, "-m", "cwltool", "--parallel", "--no-container"),
-            *("--tmpdir-prefix", f"{mounted}/tmp/", "--tmp-outdir-prefix", f"{mounted}/work/"),
+            *("--tmpdir-prefix", f"{mounted}/tmp/", "--tmp-outdir-prefix", f"{mounted}/out/"),
             *("--outdir", f"{mounted}/result", "words.cwl", "job.json"),
         ],
         cwd=mounted,
