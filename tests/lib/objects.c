@@ -165,14 +165,12 @@ static void test_many(void)
 /* --- whole, at any time ----------------------------------------------------------------------- */
 
 static atomic_int stop;
+static char data[2][60000]; /* what the putters put; filled before they start */
 
 static void *keep_putting(void *arg)
 {
     struct memefs *mine = arg;
-    static char data[2][60000];
 
-    memset(data[0], 'a', sizeof data[0]);
-    memset(data[1], 'b', sizeof data[1]);
     for (int i = 0; !atomic_load(&stop); i++)
         GOOD(memefs_put(mine, "/o/whole", data[i % 2], sizeof data[0] - (size_t)(i % 7), 0));
     return NULL;
@@ -191,6 +189,8 @@ static void test_whole(void)
     static char bytes[70000];
     int fd;
 
+    memset(data[0], 'a', sizeof data[0]);
+    memset(data[1], 'b', sizeof data[1]);
     GOOD(memefs_put(fs, "/o/whole", memset(bytes, 'c', 60000), 60000, 0));
     pthread_create(&putters[0], NULL, keep_putting, fs);
     pthread_create(&putters[1], NULL, keep_putting, other);
