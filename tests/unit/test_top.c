@@ -234,27 +234,40 @@ static void mounts_are_added_up(void **state)
     mfs_mounts_list_free(&list);
 }
 
+/* A rate is over the time between what the clients told, not between the samples. */
 static void operations_have_rates(void **state)
 {
+    struct mfs_mount client = {.path = "/m", .node = "node-0", .pid = 7, .operations = 10};
     struct mfs_mounts_op op = {.name = "write", .operations = 10, .seconds = 1};
-    struct mfs_mounts mounts = {.nops = 1, .op = &op};
+    struct mfs_mounts mounts = {.n = 1, .mount = &client, .nops = 1, .op = &op};
     struct mfs_status s = make_status(1, 0);
-    struct mfs_top_sample before, soon, now;
+    struct mfs_top_sample before, soon, now, silent;
 
     (void)state;
-    assert_int_equal(mfs_top_make(&before, MFS_SEC, &s, &mounts, NULL), 0);
-    op.operations = 50;
+    client.age_ms = 1500;
+    assert_int_equal(mfs_top_make(&before, 10 * MFS_SEC, &s, &mounts, NULL), 0);
+    client.age_ms = 2500; /* it has not told anew */
+    s = make_status(1, 0);
+    assert_int_equal(mfs_top_make(&soon, 11 * MFS_SEC, &s, &mounts, &before), 0);
+    assert_true(soon.op[0].operations_rate <= 0);
+    assert_int_equal(soon.ops_at, before.ops_at);
+    client.age_ms = 0;
+    client.operations = op.operations = 50;
     op.seconds = 1.4;
     s = make_status(1, 0);
-    assert_int_equal(mfs_top_make(&soon, 2 * MFS_SEC, &s, &mounts, &before), 0);
-    assert_true(soon.op[0].operations_rate <= 0); /* clients may not have told anew */
-    s = make_status(1, 0);
-    assert_int_equal(mfs_top_make(&now, 3 * MFS_SEC, &s, &mounts, &soon), 0);
-    assert_true(now.op[0].operations_rate > 19 && now.op[0].operations_rate < 21);
+    assert_int_equal(mfs_top_make(&now, 12500 * MFS_MSEC, &s, &mounts, &soon), 0);
+    assert_true(now.op[0].operations_rate > 9.9 &&
+                now.op[0].operations_rate < 10.1); /* 40 in 4 s */
+    assert_true(now.mount[0].operations_rate > 9.9 && now.mount[0].operations_rate < 10.1);
     assert_true(now.op[0].mean > 0.009 && now.op[0].mean < 0.011);
+    client.age_ms = 11000;
+    s = make_status(1, 0);
+    assert_int_equal(mfs_top_make(&silent, 23500 * MFS_MSEC, &s, &mounts, &now), 0);
+    assert_true(silent.op[0].operations_rate <= 0 && silent.mount[0].operations_rate <= 0);
     mfs_top_clear(&before);
     mfs_top_clear(&soon);
     mfs_top_clear(&now);
+    mfs_top_clear(&silent);
 }
 
 int main(void)

@@ -13,7 +13,10 @@
 #include "show/figures.h"
 
 #define OPS_EACH (1900 * MFS_MSEC)
-#define NEWS     (100 * MFS_MSEC) /* by so much what a client tells is newer, at least */
+#define SILENT                                                                                     \
+    (10 * MFS_SEC)            /* a client that has not told anything new for so long does nothing  \
+                               */
+#define NEWS (100 * MFS_MSEC) /* by so much what a client tells is newer, at least */
 
 const char *const mfs_top_order_names[MFS_TOP_ORDERS] = {"name", "memory", "in", "out",
                                                          "operations"};
@@ -164,15 +167,15 @@ static const struct mfs_top_mount *same_mount(const struct mfs_top_sample *s,
 
 static double rate(uint64_t now, uint64_t was, int64_t elapsed)
 {
-    return now > was ? (double)(now - was) / ((double)elapsed / MFS_SEC) : 0;
+    return now > was && elapsed > 0 ? (double)(now - was) / ((double)elapsed / MFS_SEC) : 0;
 }
 
 /* A client tells now and then: what it has told before is not news of now. */
-static void take_rates(struct mfs_top_mount *m, const struct mfs_top_mount *was)
+static void take_rates(struct mfs_top_mount *m, const struct mfs_top_mount *was, int64_t when)
 {
     int64_t elapsed = was ? m->at - was->at : 0;
 
-    if (!was)
+    if (!was || when - m->at >= SILENT)
         return;
     if (elapsed < NEWS) {
         m->at = was->at;
@@ -220,7 +223,7 @@ static void take_mounts(struct mfs_top_sample *s, const struct mfs_mounts *mount
         m->p50 = from->p50;
         m->p99 = from->p99;
         m->max = from->max;
-        take_rates(m, same_mount(before, m));
+        take_rates(m, same_mount(before, m), s->when);
     }
     if (s->nmounts)
         qsort(s->mount, s->nmounts, sizeof *s->mount, by_path);
@@ -245,8 +248,20 @@ static int by_op_rate(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-/* Clients tell every 2 s: within less there may be nothing new of any, which says nothing. A client
- * that is gone takes what it has done along. */
+/* When a client last told anything: its age counts, not the sample's time, as what cm and the nodes
+ * answer may be some seconds old, now more and now less. 0: none has. */
+static int64_t last_told(const struct mfs_top_sample *s)
+{
+    int64_t last = 0;
+
+    for (uint32_t i = 0; i < s->nmounts; i++)
+        if (s->mount[i].operations && s->mount[i].at > last)
+            last = s->mount[i].at;
+    return last;
+}
+
+/* Clients tell every 2 s: within less not each has told anew, which says nothing. A client that is
+ * gone takes what it has done along. */
 static void take_op_rates(struct mfs_top_op *op, const struct mfs_top_op *was, bool old,
                           int64_t elapsed)
 {
@@ -270,14 +285,14 @@ static void take_op_rates(struct mfs_top_op *op, const struct mfs_top_op *was, b
 static int take_ops(struct mfs_top_sample *s, const struct mfs_mounts *mounts,
                     const struct mfs_top_sample *before)
 {
-    int64_t elapsed = before ? s->when - before->ops_at : 0;
-    bool old = before && before->nops && elapsed < OPS_EACH;
+    int64_t told = last_told(s), elapsed = before ? told - before->ops_at : 0;
+    bool old = before && before->nops && elapsed < OPS_EACH && s->when - told < SILENT;
     uint32_t n = mounts ? mounts->nops : 0;
 
     s->op = calloc(n + 1, sizeof *s->op);
     if (!s->op)
         return -ENOMEM;
-    s->ops_at = old ? before->ops_at : s->when;
+    s->ops_at = old ? before->ops_at : told;
     for (uint32_t i = 0; i < n; i++) {
         const struct mfs_mounts_op *from = &mounts->op[i];
         struct mfs_top_op *op = &s->op[s->nops++];
@@ -314,6 +329,8 @@ int mfs_top_make(struct mfs_top_sample *s, int64_t when, struct mfs_status *stat
     s->move = calloc(s->status.nmoves + 1, sizeof *s->move);
     s->mount = calloc((mounts ? mounts->n : 0) + 1, sizeof *s->mount);
     s->event = calloc(MFS_TOP_EVENTS, sizeof *s->event);
+    if (s->move && s->mount)
+        take_mounts(s, mounts, before); /* operations' rates need when these told */
     if (!s->move || !s->mount || !s->event || take_ops(s, mounts, before) ||
         take_hot(&s->file, &s->nfiles, mounts ? mounts->file : NULL, mounts ? mounts->nfiles : 0) ||
         take_hot(&s->dir, &s->ndirs, mounts ? mounts->dir : NULL, mounts ? mounts->ndirs : 0)) {
@@ -321,7 +338,6 @@ int mfs_top_make(struct mfs_top_sample *s, int64_t when, struct mfs_status *stat
         return -ENOMEM;
     }
     take_moves(s, before);
-    take_mounts(s, mounts, before);
     return 0;
 }
 

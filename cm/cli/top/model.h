@@ -62,7 +62,7 @@ struct mfs_top_sample {
     struct mfs_top_mount *mount; /* by path */
     uint32_t nops;
     struct mfs_top_op *op; /* most operations per second first */
-    int64_t ops_at;        /* ns, monotonic: that they are compared from */
+    int64_t ops_at;        /* ns, monotonic: of what the last client told that they are made of */
     uint32_t nfiles, ndirs;
     struct mfs_mounts_hot *file, *dir; /* with the most operations, estimated */
     uint32_t nevents;

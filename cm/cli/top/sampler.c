@@ -9,7 +9,8 @@
 #include "cm/state/event_reader.h"
 
 #define TIME_LIMIT (5 * MFS_SEC)
-#define STEP       (2100 * MFS_MSEC) /* clients tell every 2 s */
+#define STEP       (2100 * MFS_MSEC) /* clients tell every 2 s, and cm asks each at most so often: */
+#define STEPS      3                 /* what is new then may be shown after that many */
 
 struct mfs_top_sampler {
     struct mfs_paths paths;
@@ -69,15 +70,18 @@ static bool any_event(void *arg, const struct mfs_event *e)
 
 int mfs_top_sample_once(const struct mfs_paths *p, struct mfs_top_sample *s, struct mfs_err *err)
 {
-    struct mfs_top_sample before;
+    bool fresh = false;
     int rc = ask(p, s, NULL, err), n;
 
-    if (!rc && (s->nmoves || s->nmounts)) {
-        before = *s;
-        *s = (struct mfs_top_sample){0};
+    for (int step = 0; !rc && !fresh && (s->nmoves || s->nmounts) && step < STEPS; step++) {
+        struct mfs_top_sample next;
+
         mfs_clock_sleep(STEP);
-        rc = ask(p, s, &before, err);
-        mfs_top_clear(&before);
+        rc = ask(p, &next, s, err);
+        fresh = !rc && (next.ops_at != s->ops_at || !next.ops_at);
+        mfs_top_clear(s);
+        if (!rc)
+            *s = next;
     }
     if (rc)
         return rc;
