@@ -6,9 +6,8 @@
 
 #include "lib/objects.h"
 
-#define BATCH MFS_META_LEARN /* a path's name is looked for in so many together */
-
-static_assert(BATCH <= MFS_META_PUT_MOST, "a batch is put together");
+#define GETS  MFS_META_GLANCES
+#define BATCH MFS_META_PUT_MOST
 
 static int check(struct memefs *fs, const struct memefs_item *items, size_t n)
 {
@@ -58,39 +57,81 @@ static void get_one(struct memefs *fs, struct memefs_item *item, const struct mf
         item->result = mfs_lib_get_open(fs, item->path, item->buf, item->len, alloc);
 }
 
-struct names {
-    struct mfs_name name[BATCH];
-    char text[BATCH][MFS_NAME_LEN_MAX + 1];
+/* A batch of them. */
+struct gets {
+    struct memefs *fs;
+    struct mfs_lib_where where;
+    struct mfs_glances *glances;
+    struct memefs_item *items;
+    struct mfs_name name[GETS]; /* those that are done have none any more */
+    char text[GETS][MFS_NAME_LEN_MAX + 1];
 };
 
-static void get_batch(struct memefs *fs, struct mfs_lib_where *w, struct names *names,
-                      struct memefs_item *items, size_t n)
+static void take(void *arg, size_t i, int rc, const struct mfs_attr *attr, const void *content,
+                 size_t n)
 {
-    mfs_lib_where_fini(w); /* directories may have moved since the last batch */
+    struct gets *all = arg;
+    struct memefs_item *item = &all->items[i];
+    void **alloc = item->buf == NULL ? &item->buf : NULL;
+
+    if (rc == 0)
+        rc =
+            mfs_lib_get_told(all->fs, attr, content, n, item->buf, item->len, alloc, &item->result);
+    if (rc < 0)
+        item->result = rc;
+    if (rc != 0)
+        all->name[i].name = NULL;
+}
+
+/* Those that are not plain small files, or were got before. */
+static void get_others(struct gets *all, size_t from, size_t n)
+{
+    size_t left = 0;
+
+    for (size_t i = from; i < from + n; i++)
+        left += all->name[i].name != NULL;
+    if (left == 0)
+        return;
+    mfs_meta_learn_names(mfs_vfs_meta(all->fs->vfs), all->name + from, n);
+    for (size_t i = from; i < from + n; i++)
+        if (all->name[i].name != NULL)
+            get_one(all->fs, &all->items[i], &all->name[i], all->items[i].buf == NULL);
+}
+
+static void get_batch(struct gets *all, struct memefs_item *items, size_t n)
+{
+    mfs_lib_where_fini(&all->where); /* directories may have moved since the last batch */
+    all->items = items;
     for (size_t i = 0; i < n; i++)
-        if (!locate(fs, w, &items[i], &names->name[i], names->text[i]))
-            names->name[i].name = NULL;
-    mfs_meta_learn_names(mfs_vfs_meta(fs->vfs), names->name, n);
-    for (size_t i = 0; i < n; i++)
-        if (names->name[i].name != NULL)
-            get_one(fs, &items[i], &names->name[i], items[i].buf == NULL);
+        if (!locate(all->fs, &all->where, &items[i], &all->name[i], all->text[i]))
+            all->name[i].name = NULL;
+    mfs_meta_glance(all->glances, all->name, n, take, all);
+    for (size_t at = 0; at < n; at += MFS_META_LEARN)
+        get_others(all, at, n - at < MFS_META_LEARN ? n - at : MFS_META_LEARN);
 }
 
 int memefs_mget(struct memefs *fs, struct memefs_item *items, size_t n)
 {
-    struct mfs_lib_where w = {0};
-    struct names *names;
+    struct gets *all;
     int rc = check(fs, items, n);
 
     if (rc < 0)
         return (int)mfs_lib_end(rc, "mget", NULL);
-    names = malloc(sizeof *names);
-    if (names == NULL)
+    all = malloc(sizeof *all);
+    if (all != NULL) {
+        all->fs = fs;
+        all->where = (struct mfs_lib_where){0};
+        all->glances = mfs_glances_create(mfs_vfs_meta(fs->vfs));
+    }
+    if (all == NULL || all->glances == NULL) {
+        free(all);
         return (int)mfs_lib_end(-ENOMEM, "mget", NULL);
-    for (size_t at = 0; at < n; at += BATCH)
-        get_batch(fs, &w, names, items + at, n - at < BATCH ? n - at : BATCH);
-    mfs_lib_where_fini(&w);
-    free(names);
+    }
+    for (size_t at = 0; at < n; at += GETS)
+        get_batch(all, items + at, n - at < GETS ? n - at : GETS);
+    mfs_lib_where_fini(&all->where);
+    mfs_glances_destroy(all->glances);
+    free(all);
     return count_failed(items, n);
 }
 

@@ -219,38 +219,68 @@ static int kind_refused(const struct mfs_attr *attr)
     return S_ISREG(attr->mode) ? 0 : -EOPNOTSUPP;
 }
 
+/* 1: its `attr->size` bytes are to come to *to, as far as there is room for them, *len; 0: it has
+ * to be opened; or -errno. */
+static int get_small(struct memefs *fs, const struct mfs_attr *attr, size_t cap, void **alloc,
+                     size_t *len)
+{
+    int rc = kind_refused(attr);
+
+    if (rc == 0)
+        rc = mfs_vfs_access(fs->vfs, attr, &fs->ids, R_OK);
+    if (rc < 0)
+        return rc;
+    if (attr->size > MFS_META_CONTENT || !mfs_vfs_is_current(fs->vfs, attr))
+        return 0;
+    *len = alloc != NULL || attr->size < cap ? (size_t)attr->size : cap;
+    if (alloc != NULL) {
+        *alloc = malloc(*len + 1);
+        if (*alloc == NULL)
+            return -ENOMEM;
+    }
+    return 1;
+}
+
 int mfs_lib_get_known(struct memefs *fs, uint64_t dir, const char *name, void *buf, size_t cap,
                       void **alloc, int64_t *size)
 {
-    struct mfs_meta *meta = mfs_vfs_meta(fs->vfs);
     struct mfs_attr attr = {0};
     size_t len;
     int rc = mfs_vfs_lookup(fs->vfs, dir, name, &attr);
 
-    if (rc == 0 && S_ISLNK(attr.mode))
-        return 0;
-    if (rc == 0)
-        rc = kind_refused(&attr);
-    if (rc == 0)
-        rc = mfs_vfs_access(fs->vfs, &attr, &fs->ids, R_OK);
-    if (rc < 0)
+    if (rc < 0 || S_ISLNK(attr.mode))
         return rc;
-    if (attr.size > MFS_META_CONTENT || !mfs_vfs_is_current(fs->vfs, &attr))
-        return 0;
+    rc = get_small(fs, &attr, cap, alloc, &len);
+    if (rc <= 0)
+        return rc;
     *size = (int64_t)attr.size;
-    len = alloc != NULL || attr.size < cap ? (size_t)attr.size : cap;
-    if (alloc != NULL) {
-        buf = *alloc = malloc(len + 1);
-        if (buf == NULL)
-            return -ENOMEM;
-    }
-    if (len == 0 || mfs_meta_content(meta, attr.ino, attr.version, 0, len, buf))
+    if (len == 0 || mfs_meta_content(mfs_vfs_meta(fs->vfs), attr.ino, attr.version, 0, len,
+                                     alloc != NULL ? *alloc : buf))
         return 1;
     if (alloc != NULL) {
         free(*alloc);
         *alloc = NULL;
     }
     return 0;
+}
+
+int mfs_lib_get_told(struct memefs *fs, const struct mfs_attr *attr, const void *content,
+                     size_t stored, void *buf, size_t cap, void **alloc, int64_t *size)
+{
+    size_t len, n;
+    int rc = get_small(fs, attr, cap, alloc, &len);
+
+    if (rc <= 0)
+        return rc;
+    *size = (int64_t)attr->size;
+    if (alloc != NULL)
+        buf = *alloc;
+    n = stored < len ? stored : len;
+    if (n > 0)
+        memcpy(buf, content, n);
+    if (len > n)
+        memset((char *)buf + n, 0, len - n);
+    return 1;
 }
 
 /* Until it ends; another client may make it longer meanwhile. */

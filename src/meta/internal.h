@@ -77,6 +77,13 @@ struct mfs_meta_room {
     int64_t at; /* mono */
 };
 
+/* Names that were read without being remembered (ops/glance.c), by bits of a hash. */
+#define MFS_META_GLANCED 65536U
+struct mfs_meta_glanced {
+    _Atomic uint64_t bits[MFS_META_GLANCED / 64];
+    atomic_uint n;
+};
+
 struct mfs_meta {
     struct mfs_store *store;
     struct mfs_meta_opts opts;
@@ -111,6 +118,7 @@ struct mfs_meta {
     struct mfs_ticker giveback_ticker;
     struct mfs_hint hints[MFS_HINTS];
     struct mfs_meta_room room;
+    struct mfs_meta_glanced glanced;
 };
 
 #endif

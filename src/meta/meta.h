@@ -412,6 +412,19 @@ struct mfs_name {
     const char *name; /* NULL: none */
 };
 int mfs_meta_learn_names(struct mfs_meta *meta, const struct mfs_name *names, size_t n);
+/* Small files of these names as they are now, in any directories: calls `fn` for those that the
+ * partitions have told, with rc 0, attributes and the first `n` bytes of the content (zeros up to
+ * attr->size follow), or with -ENOENT; all the others are to be looked up. Neither is remembered,
+ * so names that are known, or were asked for before, are left out. One round trip, as a rule; n is
+ * MFS_META_GLANCES at most. The space for that is one thread's, and may be used again. */
+#define MFS_META_GLANCES 1024U
+struct mfs_glances;
+typedef void mfs_glance_fn(void *arg, size_t i, int rc, const struct mfs_attr *attr,
+                           const void *content, size_t n);
+struct mfs_glances *mfs_glances_create(struct mfs_meta *meta); /* NULL: ENOMEM */
+void mfs_glances_destroy(struct mfs_glances *g);               /* takes NULL */
+void mfs_meta_glance(struct mfs_glances *g, const struct mfs_name *names, size_t n,
+                     mfs_glance_fn *fn, void *arg);
 /* Would mfs_meta_lookup say at once what the name is, or that it is not there? */
 bool mfs_meta_knows(struct mfs_meta *meta, uint64_t dir, const char *name);
 

@@ -46,6 +46,7 @@ enum mfs_effect { MFS_EFFECTS(MFS_EFFECT_NAME) MFS_NEFFECTS };
  * command's function. */
 #define MFS_CLIENT_COMMANDS(EACH)                                                                  \
     EACH(lookup, 6, 8, MARKS)                                                                      \
+    EACH(glance, 6, 8, READS)                                                                      \
     EACH(create, 8, 8, GROWS)                                                                      \
     EACH(replace, 10, 8, GROWS)                                                                    \
     EACH(unlink, 7, 8, CHANGES)                                                                    \
@@ -192,6 +193,14 @@ enum mfs_unref_status {
     MFS_UNREF_FREED = 2,
     MFS_UNREF_GONE = 3,          /* it was not there */
     MFS_UNREF_REVOKE_PENDING = 4 /* no name is left; stays until mfs_told: leases are revoked */
+};
+
+/* What glance says of a name. */
+enum mfs_glance_status {
+    MFS_GLANCE_ABSENT = 0,
+    MFS_GLANCE_FILE = 1, /* and the file follows */
+    MFS_GLANCE_LOOK = 2, /* it is there, and takes a look-up */
+    MFS_GLANCE_ROOM = 3  /* a file, for which there was no room */
 };
 
 /* Beside MFS_DROP_*: the appender keeps the place behind the end when its bytes are stored, for its

@@ -162,6 +162,119 @@ static void test_many(void)
     EQUAL(-EEXIST, items[0].result);
 }
 
+/* --- a batch of anything ---------------------------------------------------------------------- */
+
+#define KINDS 16
+#define HEAVY 320 /* of 60,000 bytes: more than one answer of a partition has room for */
+
+static void write_at(const char *path, const char *text, off_t off)
+{
+    struct memefs_file *f;
+
+    GOOD(memefs_open(fs, path, O_CREAT | O_WRONLY, 0644, &f));
+    EQUAL(strlen(text), memefs_pwrite(f, text, strlen(text), off));
+    GOOD(memefs_close(f));
+}
+
+static void make_kinds(void)
+{
+    GOOD(memefs_makedirs(fs, "/o/k/dir", 0755));
+    GOOD(memefs_put(fs, "/o/k/plain", "plain", 5, 0));
+    GOOD(memefs_put(fs, "/o/k/empty", NULL, 0, 0));
+    GOOD(memefs_put(fs, "/o/k/most", big, MEMEFS_PUT_SMALL, 0));
+    GOOD(memefs_put(fs, "/o/k/more", big, MEMEFS_PUT_SMALL + 1, 0));
+    GOOD(memefs_put(fs, "/o/k/large", big, sizeof big, 0));
+    write_at("/o/k/hole", "behind a hole", 9000);
+    write_at("/o/k/sparse", "begin", 0);
+    GOOD(memefs_truncate(fs, "/o/k/sparse", 30000));
+    write_at("/o/k/cut", "this is cut off", 0);
+    GOOD(memefs_truncate(fs, "/o/k/cut", 4));
+    GOOD(memefs_truncate(fs, "/o/k/cut", 9));
+    GOOD(memefs_symlink(fs, "plain", "/o/k/symlink"));
+    GOOD(memefs_link(fs, "/o/k/plain", "/o/k/dir/link"));
+    GOOD(memefs_put(fs, "/o/k/before", "moved", 5, 0));
+    GOOD(memefs_rename(fs, "/o/k/before", "/o/k/moved", 0));
+    GOOD(memefs_put(fs, "/o/k/secret", "secret", 6, 0));
+    GOOD(memefs_chmod(fs, "/o/k/secret", 0600));
+}
+
+static const char *const kinds[KINDS] = {
+    "/o/k/plain",  "/o/k/empty", "/o/k/most",    "/o/k/more",     "/o/k/large", "/o/k/hole",
+    "/o/k/sparse", "/o/k/cut",   "/o/k/symlink", "/o/k/dir/link", "/o/k/moved", "/o/k/secret",
+    "/o/k/dir",    "/o/k/none",  "/o/k/open",    "/o/k/append"};
+
+/* What the batch gets is what a call of its own gets. */
+static void compare_kind(struct memefs *single, const struct memefs_item *item)
+{
+    void *buf = NULL;
+    ssize_t n = memefs_get_alloc(single, item->path, &buf);
+
+    if (n != item->result)
+        fs_fail(__FILE__, __LINE__, "%s: %zd, mget %lld", item->path, n, (long long)item->result);
+    CHECK(n < 0 || memcmp(buf, item->buf, (size_t)n) == 0);
+    memefs_free(buf);
+}
+
+static void get_kinds(struct memefs *batch, struct memefs *single)
+{
+    struct memefs_item items[KINDS] = {0};
+
+    for (int i = 0; i < KINDS; i++)
+        items[i].path = kinds[i];
+    memefs_mget(batch, items, KINDS);
+    for (int i = 0; i < KINDS; i++) {
+        compare_kind(single, &items[i]);
+        if (items[i].result >= 0)
+            memefs_free(items[i].buf);
+    }
+}
+
+/* Files that the connection itself has open and has written, and one that the mount appends to. */
+static void test_kinds_in_a_batch(void)
+{
+    struct memefs *nobody = lib_connect_as(65534, 65534), *fresh = lib_connect();
+    struct memefs_file *f;
+    int fd;
+
+    make_kinds();
+    GOOD(memefs_put(fs, "/o/k/open", "before", 6, 0));
+    GOOD(memefs_open(other, "/o/k/open", O_RDWR, 0, &f));
+    EQUAL(5, memefs_pwrite(f, "dirty", 5, 3));
+    OK(fd = open("o/k/append", O_CREAT | O_WRONLY | O_APPEND, 0644));
+    for (int round = 0; round < 3; round++) { /* asked, asked again, and remembered */
+        EQUAL(6, write(fd, "append", 6));
+        get_kinds(other, other);
+        get_kinds(fresh, fs);
+        get_kinds(nobody, nobody);
+    }
+    GOOD(memefs_close(f));
+    OK(close(fd));
+    get_kinds(fresh, fs);
+    GOOD(memefs_disconnect(fresh));
+    GOOD(memefs_disconnect(nobody));
+}
+
+static void test_heavy_batch(void)
+{
+    static struct memefs_item items[HEAVY];
+    static char path[HEAVY][32];
+    struct memefs *fresh = lib_connect();
+
+    for (int i = 0; i < HEAVY; i++) {
+        snprintf(path[i], sizeof path[i], "/o/heavy/%d", i);
+        items[i] = (struct memefs_item){.path = path[i], .buf = big + i, .len = 60000};
+    }
+    EQUAL(0, memefs_mput(fs, items, HEAVY, MEMEFS_PUT_PARENTS));
+    for (int i = 0; i < HEAVY; i++)
+        items[i].buf = NULL;
+    EQUAL(0, memefs_mget(fresh, items, HEAVY));
+    for (int i = 0; i < HEAVY; i++) {
+        CHECK(items[i].result == 60000 && memcmp(items[i].buf, big + i, 60000) == 0);
+        memefs_free(items[i].buf);
+    }
+    GOOD(memefs_disconnect(fresh));
+}
+
 /* --- whole, at any time ----------------------------------------------------------------------- */
 
 static atomic_int stop;
@@ -241,6 +354,8 @@ int main(int argc, char **argv)
     test_kinds();
     test_alloc();
     test_many();
+    test_kinds_in_a_batch();
+    test_heavy_batch();
     test_whole();
     test_rights();
     GOOD(memefs_disconnect(other));
