@@ -31,7 +31,7 @@ until_ok() {
 # ---- processes: each has a file with its pid ---------------------------------------------------------
 
 # By its environment a process is one of these machines', not another that was given the number since.
-is_ours() { tr '\0' '\n' 2>/dev/null <"/proc/$1/environ" | grep -qxF "MACHINES=$DIR"; }
+is_ours() { tr '\0' '\n' 2>/dev/null <"/proc/$1/environ" | grep -xF "MACHINES=$DIR" >/dev/null; }
 is_gone() { ! is_ours "$1"; }
 
 end_process() { # NAME SIGNAL

@@ -22,13 +22,13 @@ refused() # ERRNO COMMAND…
 mkdir -p tree/below
 printf 'text' >tree/below/file
 # shellcheck disable=SC2010 # ls is what is asked for
-! ls -a "$1" | grep -q memefs || fail "ls -a shows it"
+! ls -a "$1" | grep memefs >/dev/null || fail "ls -a shows it"
 [ -z "$(find "$1" -name .memefs)" ] || fail "find shows it"
 tar -C "$1" -cf "$scratch/tar" . 2>/dev/null
-! tar -tf "$scratch/tar" | grep -q '\.memefs' || fail "tar takes it along"
+! tar -tf "$scratch/tar" | grep '\.memefs' >/dev/null || fail "tar takes it along"
 cp -a "$1/." "$scratch/copy"
 [ ! -e "$scratch/copy/.memefs" ] || fail "cp -a takes it along"
-! du -a "$1" | grep -q '\.memefs' || fail "du counts it"
+! du -a "$1" | grep '\.memefs' >/dev/null || fail "du counts it"
 
 # Contents. The kernel has not asked for the time of birth of anything before.
 [ "$(stat --cached=never -c '%F %a %s %W' "$inside/stats")" = "regular empty file 444 0 0" ] || fail "stat: $(stat "$inside/stats")"

@@ -30,7 +30,7 @@ whole() # MACHINE NODES: as asked there
 
 protected() # MACHINE: each partition has its replica
 {
-    must_happen 60 eval "cm_on $1 status | grep -q 'replicas: 1; 0 of'"
+    must_happen 60 eval "cm_on $1 status | says 'replicas: 1; 0 of'"
 }
 
 signal_cm_on() # MACHINE SIGNAL

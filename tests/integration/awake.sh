@@ -16,14 +16,14 @@ memefs mount --name "$NAME" --state-dir "$STATE" -o noawake "$T/plain"
 client_at()
 {
     for client in $(pids_of memefs); do
-        ! tr '\0' '\n' <"/proc/$client/cmdline" | grep -qx "$1" || return 0
+        ! tr '\0' '\n' <"/proc/$client/cmdline" | says -x "$1" || return 0
     done
     fail "no client at $1"
 }
 
 asks()
 {
-    find "/proc/$client/fd" -lname /dev/cpu_dma_latency | grep -q .
+    find "/proc/$client/fd" -lname /dev/cpu_dma_latency | says .
 }
 
 asks_not()

@@ -61,7 +61,7 @@ check_binds()
     printf new >"$T/dir/new"
     equal new "$(cat "$MNT1/dir/new")" "written by a bind"
     ! printf x >"$T/ro/x" || fail "a bind is not read-only any more"
-    grep -F " $T/ro " /proc/self/mounts | grep -q noexec || fail "a bind has lost its flags"
+    grep -F " $T/ro " /proc/self/mounts | says noexec || fail "a bind has lost its flags"
 }
 
 say "a client killed: its binds come back with the mount"

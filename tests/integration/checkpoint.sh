@@ -106,7 +106,7 @@ equal 2 "$(jq .number "$T/report.json")" "number of the second checkpoint"
 equal 8 "$(jq .partitions "$T/report.json")" "partitions in it"
 equal "checkpoint-2 current" "$(held)" "what is in the directory"
 equal "$CP/checkpoint-2" "$(cm_ status --json | jq -r .checkpoint_dir)" "the last one, in cm status"
-cm_ events --json | grep -q '"checkpointed"' || fail "no event"
+cm_ events --json | says '"checkpointed"' || fail "no event"
 
 say "a change of nodes that is under way is waited for"
 cm_ scale --rate 8M 3 >"$T/scale.out" 2>&1 &

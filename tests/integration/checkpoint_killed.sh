@@ -28,7 +28,7 @@ fill()
 
 lost_is_told()
 {
-    memefs_lost --json | grep -q big
+    memefs_lost --json | says big
 }
 
 running()

@@ -30,8 +30,8 @@ lms=$(lm_pids)
 epoch=$(cm_ status --json | jq .epoch)
 
 say "twice the same is harmless, another shape is refused"
-cm_ start --nodes 3 --memory 128M | grep -q "already running" || fail "second start"
-cm_ start | grep -q "already running" || fail "start without options"
+cm_ start --nodes 3 --memory 128M | says "already running" || fail "second start"
+cm_ start | says "already running" || fail "start without options"
 expect_fail 1 cm_ start --nodes 4
 grep -q -- "--nodes (3)" "$T/expect.out" || fail "does not name the difference"
 
@@ -79,4 +79,4 @@ say "cm stopped by a signal ends the deployment"
 kill -TERM "$(pids_of cm)"
 must_happen 30 no_daemons
 [ ! -e "$STATE" ] || fail "left: $(ls -R "$STATE")"
-cm_ stop | grep -q "not running" || fail "stop of nothing"
+cm_ stop | says "not running" || fail "stop of nothing"

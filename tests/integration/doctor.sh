@@ -134,7 +134,7 @@ for _ in 1 2 3 4 5; do
     must_happen 60 is_well
 done
 equal "1" "$(grep -c '^FAIL' "$T/doctor")" "failures in $(cat "$T/doctor")"
-grep -A1 '^FAIL  node-1: lm: no process runs' "$T/doctor" | grep -q 'wait' || fail "$(cat "$T/doctor")"
+grep -A1 '^FAIL  node-1: lm: no process runs' "$T/doctor" | says 'wait' || fail "$(cat "$T/doctor")"
 must_happen 60 is_well
 
 say "a redis stopped"

@@ -36,7 +36,7 @@ refused() # ERROR WORDS NAME VALUE PATH
 {
     expect_fail 1 setfattr -n "user.memefs.$3" -v "$4" "$5"
     grep -q "$1" "$T/expect.out" || fail "$3=$4: $(cat "$T/expect.out")"
-    tail -n 1 "$STATE/node-0/client.log" | grep -q "warn .* hints: user.memefs.$3=.*$2" ||
+    tail -n 1 "$STATE/node-0/client.log" | says "warn .* hints: user.memefs.$3=.*$2" ||
         fail "$3=$4: $(tail -n 1 "$STATE/node-0/client.log")"
 }
 
@@ -97,8 +97,8 @@ done
 files d
 equal 2 "$(nodes_of d/f*[1-9]*)" "nodes of files at node-2"
 is_placed node:node-2 d/f0 "$MNT1/d/f5000000"
-memefs layout d/f5000000 | grep -q '^   hints place=node:node-2$' || fail "$(memefs layout d/f5000000)"
-memefs layout d/f5000000 | grep -q '^node 2    5000000 bytes in 5 stripes$' || fail "$(memefs layout d/f5000000)"
+memefs layout d/f5000000 | says '^   hints place=node:node-2$' || fail "$(memefs layout d/f5000000)"
+memefs layout d/f5000000 | says '^node 2    5000000 bytes in 5 stripes$' || fail "$(memefs layout d/f5000000)"
 memefs layout --json d/f5000000 | jq -e '.hints == {place: "node:node-2"} and (.stripes | length) == 5 and
     .nodes == [{node: 2, stripes: 5, bytes: 5000000}] and ([.stripes[].partition] | unique) == [.home]' >/dev/null ||
     fail "$(memefs layout --json d/f5000000)"

@@ -52,7 +52,7 @@ for name in "${names[@]}"; do
 done
 memefs layout "$MNT0/d/"$'\e[31mred1' >"$T/out"
 grep -qF "'$MNT0/d/'\$'\\033''[31mred1': inode" "$T/out" || fail "layout: $(cat -v "$T/out")"
-memefs layout "$MNT0/d/plain1" | grep -q "^$MNT0/d/plain1: inode" || fail "a plain name is quoted"
+memefs layout "$MNT0/d/plain1" | says "^$MNT0/d/plain1: inode" || fail "a plain name is quoted"
 expect_fail 1 memefs layout $'/proc/\e[31m'
 ! grep -q $'\e' "$T/expect.out" || fail "an error tells the terminal something"
 redis_kill 0

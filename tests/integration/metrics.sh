@@ -78,7 +78,7 @@ cm_ clients --json | jq -e --arg mount "$MNT0" --argjson pid "$(cut -d' ' -f1 "$
     .host == "127.0.0.1" and .connected and .ready and .version != "" and (now - .since | . >= 0 and . < 100) and
     .age_ms < 60000 and .operations > 25 and .errors >= 1 and .written_bytes == 100000 and .p50 > 0 and .p99 <= .max * 2)' \
     >"$T/clients" || fail "cm clients --json: $(cm_ clients --json)"
-cm_ clients | grep -q "^node-0 .* root .* $MNT0\$" || fail "cm clients: $(cm_ clients)"
+cm_ clients | says "^node-0 .* root .* $MNT0\$" || fail "cm clients: $(cm_ clients)"
 cm_ status --json | jq -e '(.mounts | length) == 2 and (.timestamp | fromdate | now - . | . >= -1 and . < 100) and .uptime_s > 0 and
     .version != "" and .errors >= 1 and .restarts == 0 and .lost_bytes == 0 and .no_space == 0' >/dev/null ||
     fail "cm status --json: $(cm_ status --json)"

@@ -68,7 +68,7 @@ moved_there() { grep -c '"moved".*node-0 to node-1' "$STATE/events.jsonl" || tru
 before=$(moved_there)
 end_job node-1
 must_happen 30 event_says will-lose "others have room for .*a checkpoint is written to $SAVE"
-will_lose() { cm_ status --json | jq -e '.will_lose > 0' && cm_ status | grep -q "^will lose: "; }
+will_lose() { cm_ status --json | jq -e '.will_lose > 0' && cm_ status | says "^will lose: "; }
 must_happen 30 will_lose
 must_happen 60 event_says checkpointed "$SAVE"
 must_happen 60 event_says moved "node-1 to node-0"

@@ -118,7 +118,7 @@ memefs_lost "$MNT1/b" | sed "s|^$MNT1/||" | sort | diff - <(grep '^b/' "$T/liste
 memefs_lost --json | jq -e --argjson n "$(wc -l <"$T/lost")" \
     '(.files | length) == $n and all(.files[]; .bytes > 0 and .stripes > 0 and
         (.partitions | length > 0 and . - [1, 4] == []))' >/dev/null ||
-    fail "--json: $(memefs_lost --json | head -c 500)"
+    fail "--json: $(memefs_lost --json)"
 stripes=$(memefs_lost --json | jq '[.files | unique_by(.inode)[].stripes] | add')
 cm_knows()
 {

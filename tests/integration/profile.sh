@@ -16,7 +16,7 @@ deployment_start 2 --partitions 8 --max-nodes 2
 says()
 {
     timeout 60 memefs profile "$2" --for "$1" >"$T/profile" || fail "memefs profile"
-    tail -n 1 "$T/profile" | grep -qE "$3" || fail "no '$3' in: $(cat "$T/profile")"
+    tail -n 1 "$T/profile" | says -E "$3" || fail "no '$3' in: $(cat "$T/profile")"
     say "$(tail -n 1 "$T/profile")"
 }
 

@@ -38,7 +38,7 @@ timeout 60 memefs profile "$MNT0/dir" --for 3s >"$T/profile" || fail "memefs pro
 wait %2
 tail -n 1 "$T/profile"
 tail -n 1 "$T/profile" |
-    grep -qE '^[0-9]+ %: waiting for node 1 \(slow link: [4-9][0-9]?\.[0-9] ms per round trip at least, where others take 0\.[0-9]+\)$' ||
+    says -E '^[0-9]+ %: waiting for node 1 \(slow link: [4-9][0-9]?\.[0-9] ms per round trip at least, where others take 0\.[0-9]+\)$' ||
     fail "$(cat "$T/profile")"
 deployment_stop
 kill "$switch"

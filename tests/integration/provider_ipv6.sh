@@ -71,13 +71,13 @@ equal "${NET6}2 ${NET6}1" "$(nodes)" "nodes"
 equal "$sum" "$(on tux1 sha256sum "$MNT/b")" "what tux1 reads"
 
 say "tools on a node, which find the deployment through its lm"
-on tux2 memefs layout "$MNT/b" | grep -qF "$NET6" || fail "$(on tux2 memefs layout "$MNT/b")"
+on tux2 memefs layout "$MNT/b" | says -F "$NET6" || fail "$(on tux2 memefs layout "$MNT/b")"
 for tool in "lost" "fsck" "stats $MNT" ; do
     # shellcheck disable=SC2086 # words
     on tux2 memefs $tool --name "$NAME" --state-dir "$OWN" >"$T/tool" 2>&1 || fail "memefs $tool: $(cat "$T/tool")"
 done
-on tux2 redis-cli -h "${NET6}2" -p "$(on tux2 ss -ltnpH | sed -n 's/.*\]:\([0-9]*\) .*redis.*/\1/p' | head -1)" ping 2>&1 |
-    grep -q NOAUTH || fail "redis does not listen at ${NET6}2"
+on tux2 redis-cli -h "${NET6}2" -p "$(on tux2 ss -ltnpH | sed -n 's/.*\]:\([0-9]*\) .*redis.*/\1/p' | sed -n 1p)" ping 2>&1 |
+    says NOAUTH || fail "redis does not listen at ${NET6}2"
 
 say "a new cm"
 kill -KILL "$(cut -d' ' -f1 "$STATE/cm.pid")"

@@ -54,15 +54,15 @@ equal "$sum" "$(on tux2 sha256sum "$MNT/b")" "data after the node has gone"
 
 say "a job that waits, a cm that is killed meanwhile, and nobody who wants the node any more"
 sbatch --quiet --job-name other --nodes 2 --exclusive --output /dev/null --wrap 'sleep 1000'
-must_happen 30 eval 'jobs_of running | grep -qx other'
+must_happen 30 eval 'jobs_of running | says -x other'
 cm_slurm scale +1 >"$T/scale.out" 2>&1 &
-must_happen 30 eval 'jobs_of pending | grep -qx memefs-slurm-node-3'
-must_happen 30 eval 'cm_slurm status | grep -qE "node-3 waits: job [0-9]+: "'
+must_happen 30 eval 'jobs_of pending | says -x memefs-slurm-node-3'
+must_happen 30 eval 'cm_slurm status | says -E "node-3 waits: job [0-9]+: "'
 # shellcheck disable=SC2016 # for the inner shell
 on tux1 bash -c 'kill -9 "$(cut -d" " -f1 "$1/slurm/cm.pid")"' kill "$OWN"
 wait $! || true
 on tux1 env SLURM_JOB_ID= cm start --name slurm
-must_happen 30 eval 'cm_slurm status | grep -qE "node-3 waits: job [0-9]+: "'
+must_happen 30 eval 'cm_slurm status | says -E "node-3 waits: job [0-9]+: "'
 equal 1 "$(jobs_of pending | grep -c memefs)" "jobs that wait"
 scancel --name memefs-slurm-node-3
 must_happen 60 eval 'cm_slurm status --json | jq -e ".state == \"running\" and (.nodes | length) == 2"'
@@ -73,7 +73,7 @@ say "a queue that gives nothing"
 expect_fail 1 cm_slurm scale --name slurm +200
 grep -q "need as many partitions" "$T/expect.out" || fail "says $(cat "$T/expect.out")"
 cm_slurm scale +1 >"$T/scale.out" 2>&1 &
-must_happen 30 eval 'jobs_of pending | grep -qx memefs-slurm-node-4'
+must_happen 30 eval 'jobs_of pending | says -x memefs-slurm-node-4'
 cm_slurm scale --cancel
 wait $! && fail "a change that was cancelled succeeds"
 grep -q "cancelled by the operator" "$T/scale.out" || fail "says $(cat "$T/scale.out")"

@@ -53,9 +53,9 @@ sum=$(on tux1 sha256sum "$MNT/a")
 
 say "a job that waits, slurmrestd that is away meanwhile, and nobody who wants the node any more"
 sbatch --quiet --job-name other --nodelist tux3 --exclusive --output /dev/null --wrap 'sleep 1000'
-must_happen 30 eval 'jobs_of running | grep -qx other'
+must_happen 30 eval 'jobs_of running | says -x other'
 cm_rest scale +1 >"$T/scale.out" 2>&1 &
-must_happen 30 eval 'cm_rest status | grep -qE "node-2 waits: job [0-9]+: "'
+must_happen 30 eval 'cm_rest status | says -E "node-2 waits: job [0-9]+: "'
 slurm_cluster crash rest
 must_happen 30 on tux1 grep -q "count as they were" "$OWN/rest/cm.log"
 slurm_cluster boot rest

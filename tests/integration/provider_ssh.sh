@@ -26,7 +26,7 @@ nodes()
 
 restarted() # NODE
 {
-    cm_ events | grep -q " $1  *lm-restarted " && [ "$(cm_ status --json | jq -r .state)" = running ]
+    cm_ events | says " $1  *lm-restarted " && [ "$(cm_ status --json | jq -r .state)" = running ]
 }
 
 # refused WORDS OPTION…: cm start says so and begins nothing

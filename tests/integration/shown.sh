@@ -35,10 +35,10 @@ by_hand_is_described()
         .clients[0].operations > 0 and .clients[0].connected'
 }
 must_happen 15 by_hand_is_described
-cm_ describe "$T/by-hand" | grep -qE "^Client: +$T/by-hand, process [0-9]+ of user 0, " || fail "$(cm_ describe "$T/by-hand")"
+cm_ describe "$T/by-hand" | says -E "^Client: +$T/by-hand, process [0-9]+ of user 0, " || fail "$(cm_ describe "$T/by-hand")"
 equal 2 "$(cm_ describe --json node-1 | jq '.clients | length')" "clients of node-1"
 memefs umount "$T/by-hand"
-cm_ describe "$MNT0" | grep -qE '^Node: +node-0$' || fail "$(cm_ describe "$MNT0")"
+cm_ describe "$MNT0" | says -E '^Node: +node-0$' || fail "$(cm_ describe "$MNT0")"
 expect_fail 1 cm_ describe node-7
 grep -q "there is no node node-7" "$T/expect.out" || fail "$(cat "$T/expect.out")"
 expect_fail 1 cm_ describe 4096
@@ -92,7 +92,7 @@ equal "at-local dead, at-ssh no-cm" "$(cm list --json |
 rm -r /run/memefs/at-*
 cm_ start || fail "cm start"
 must_happen 20 grep -qE "^[0-9:]{8}  $NAME: cm was restarted" "$T/watched"
-{ timeout 3 cm status --name "$NAME" --json --watch 1 || true; } | head -n 2 | jq -se 'length == 2 and .[1].nodes[1].name == "node-1"' >/dev/null ||
+{ timeout 3 cm status --name "$NAME" --json --watch 1 || true; } | sed -n 1,2p | jq -se 'length == 2 and .[1].nodes[1].name == "node-1"' >/dev/null ||
     fail "watched as JSON"
 if /usr/bin/python3 -c 'import pyte' 2>/dev/null; then # the first line stays, however long others are
     env TERM=xterm-256color /usr/bin/python3 "$HARNESS_DIR/terminal" 30x9 \

@@ -13,7 +13,7 @@ slurm_cluster()
 
 is_idle() # NODE. (Asked for one node alone, slurmctld tells what it has told before.)
 {
-    sinfo --noheader --Node --format '%N %T' | grep -qx "$1 idle"
+    sinfo --noheader --Node --format '%N %T' | says -x "$1 idle"
 }
 
 runs_at() # NODE: a job does

@@ -39,7 +39,7 @@ whole() # WHEN
 
 job_waits()
 {
-    jobs_of pending | grep -q "^$JOB"
+    jobs_of pending | says "^$JOB"
 }
 
 # slurmctld writes changes within 5 s; jobs and steps that it has not written when it is killed it forgets, and has ended.
@@ -81,7 +81,7 @@ whole "without slurmctld"
 
 say "slurmctld restarts while a job waits"
 sbatch --quiet --job-name other --nodelist tux2,tux3 --exclusive --output /dev/null --wrap 'sleep 1000'
-must_happen 30 eval 'jobs_of running | grep -qx other'
+must_happen 30 eval 'jobs_of running | says -x other'
 cm_faults scale +1 >"$T/scale.out" 2>&1 &
 must_happen 30 job_waits
 restartable

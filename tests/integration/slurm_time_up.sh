@@ -46,7 +46,7 @@ sums=$(on tux1 sha256sum "$T/one/a" "$T/two/a")
 say "a minute before the end"
 for name in commands rest; do
     must_happen 110 one_node "$name"
-    on tux1 cm events --name "$name" | grep -q told-to-end || fail "$name: $(on tux1 cm events --name "$name")"
+    on tux1 cm events --name "$name" | says told-to-end || fail "$name: $(on tux1 cm events --name "$name")"
 done
 equal "$sums" "$(on tux1 sha256sum "$T/one/a" "$T/two/a")" "data"
 must_happen 30 no_jobs_but workflow

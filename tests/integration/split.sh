@@ -77,7 +77,7 @@ serves()
     local said
     said=$(timeout 1 redis-cli -s "$1" --user "$ADMIN" --pass "$2" --no-auth-warning <<<$'ROLE\nmfs_term' 2>/dev/null) || return 1
     [ "$(head -1 <<<"$said")" = master ] || return 1
-    [ "$(tail -2 <<<"$said" | head -1)" = 0 ] || [ "$(tail -1 <<<"$said")" -gt 0 ]
+    [ "$(tail -2 <<<"$said" | sed -n 1p)" = 0 ] || [ "$(tail -1 <<<"$said")" -gt 0 ]
 }
 
 # Each process of each partition: "partition socket password", by what its lm has noted.

@@ -140,7 +140,7 @@ stage_in --manifest lines "$MNT0/list" >/dev/null
 cmp src/a/f3 "$MNT0/list/here/f three"
 cmp src/a/f4 "$MNT0/list/src/a/f4"
 cd src
-sed 's/^......../00000000/' ../sums | head -1 >../wrong
+sed -n '1s/^......../00000000/p' ../sums >../wrong
 expect_fail 1 stage_in --manifest ../wrong "$MNT0/wrong"
 grep -q 'checksum' "$T/expect.out" || fail "no word of the checksum: $(cat "$T/expect.out")"
 [ ! -e "$MNT0/wrong/a/f1" ] || fail "what has the wrong checksum is there"

@@ -136,7 +136,7 @@ cm_ top --json | jq -e '.status.nodes | length == 3' >/dev/null || fail "cm top 
 cm_ top --json | jq -e '.events[-1].time and (.moves | type == "array")' >/dev/null || fail "no events"
 cm_ top --json | jq -e --arg path "$MNT2" 'any(.mounts[]; .path == $path and .node == "node-2" and .operations > 0)' \
     >/dev/null || fail "no mounts: $(cm_ top --json)"
-cm_ top --once </dev/null | grep -E '^node-1 ' >/dev/null || fail "cm top --once"
+cm_ top --once </dev/null | says -E '^node-1 ' || fail "cm top --once"
 
 say "moves, and cm's death"
 dd if=/dev/urandom of="$MNT0/large" bs=1M count=60 status=none

@@ -28,7 +28,7 @@ trap 'restore; harness_finish' EXIT
 client_at() # PATH: leaves the client's process in `client`.
 {
     for client in $(pids_of memefs); do
-        ! tr '\0' '\n' <"/proc/$client/cmdline" | grep -qx "$1" || return 0
+        ! tr '\0' '\n' <"/proc/$client/cmdline" | says -x "$1" || return 0
     done
     fail "no client at $1"
 }
@@ -36,7 +36,7 @@ client_at() # PATH: leaves the client's process in `client`.
 uses_ring() # PATH
 {
     client_at "$1"
-    find "/proc/$client/fd" -lname 'anon_inode:\[io_uring\]' | grep -q .
+    find "/proc/$client/fd" -lname 'anon_inode:\[io_uring\]' | says .
 }
 
 mount_at() # PATH [OPTION]
@@ -114,11 +114,11 @@ grep -q 'warn .*uring: the kernel does not offer it.*enable_uring' "$T/without.l
 printf 'content' >"$T/without/file"
 memefs umount "$T/without"
 
-cm_ doctor | grep -q '^ok .*FUSE io_uring: off: .*enable_uring' || fail "doctor: $(cm_ doctor)"
+cm_ doctor | says '^ok .*FUSE io_uring: off: .*enable_uring' || fail "doctor: $(cm_ doctor)"
 
 say "it does"
 offer Y
-cm_ doctor | grep -q '^ok .*FUSE io_uring: offered' || fail "doctor: $(cm_ doctor)"
+cm_ doctor | says '^ok .*FUSE io_uring: offered' || fail "doctor: $(cm_ doctor)"
 mount_at "$T/one"
 mount_at "$T/two"
 offer "$before"

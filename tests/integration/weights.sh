@@ -54,7 +54,7 @@ as_links 1 1 2 2 || fail "partitions: $(counts)"
 equal "auto true" "$(cm_ status --json | jq -r '"\(.weights) \(.by_bandwidth)"')" "weights"
 equal "[10485760,\"told\"]" \
     "$(cm_ status --json | jq -c '.nodes[1] | [.bandwidth_capacity, .bandwidth_from]')" "link of node 1"
-cm_ status | grep -q '20.0 MiB told' || fail "cm status does not show links"
+cm_ status | says '20.0 MiB told' || fail "cm status does not show links"
 expect_fail 1 cm_ start --weights memory
 expect_fail 1 cm_ start --bandwidth 1G
 
@@ -65,7 +65,7 @@ for ((i = 0; i < 20; i++)); do
 done
 cm_ scale +1 || fail "cm scale"
 as_links 1 1 2 2 2 || fail "partitions after the scale: $(counts)"
-cm_ rebalance | grep -q "0 partitions moved" || fail "a second plan moves something"
+cm_ rebalance | says "0 partitions moved" || fail "a second plan moves something"
 
 say "a link that has changed is followed"
 cm_is_told '.bandwidth = "10M,10M,20M,2M,20M" | .nodes[3].bandwidth = 2097152'
