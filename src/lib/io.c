@@ -11,7 +11,8 @@
 
 #include "lib/lib.h"
 
-#define PIECE ((size_t)4 << 20) /* of a long read or write: what is fetched or sent meanwhile */
+#define PIECE ((size_t)4 << 20)  /* of a long write: it is sent while the next one is taken */
+#define READS ((size_t)64 << 20) /* of a long read, whose stripes come to the caller's buffer */
 #define MOST  ((size_t)INT_MAX & ~(size_t)4095) /* bytes that one call takes, as Linux */
 
 static int check(const struct memefs_file *f, bool write)
@@ -32,7 +33,7 @@ ssize_t mfs_lib_read(struct memefs_file *f, void *buf, size_t len, uint64_t off)
     ssize_t n = 0;
 
     while (done < len) {
-        size_t piece = len - done < PIECE ? len - done : PIECE;
+        size_t piece = len - done < READS ? len - done : READS;
 
         n = mfs_vfs_read(f->open, (char *)buf + done, piece, off + done, true, NULL);
         if (n <= 0)

@@ -229,7 +229,8 @@ static void get_kinds(struct memefs *batch, struct memefs *single)
     }
 }
 
-/* Files that the connection itself has open and has written, and one that the mount appends to. */
+/* With a file that the connection itself has open and has written, and one whose end the mount,
+ * which appends to it, has leased. */
 static void test_kinds_in_a_batch(void)
 {
     struct memefs *nobody = lib_connect_as(65534, 65534), *fresh = lib_connect();
@@ -239,17 +240,21 @@ static void test_kinds_in_a_batch(void)
     make_kinds();
     GOOD(memefs_put(fs, "/o/k/open", "before", 6, 0));
     GOOD(memefs_open(other, "/o/k/open", O_RDWR, 0, &f));
-    EQUAL(5, memefs_pwrite(f, "dirty", 5, 3));
     OK(fd = open("o/k/append", O_CREAT | O_WRONLY | O_APPEND, 0644));
     for (int round = 0; round < 3; round++) { /* asked, asked again, and remembered */
+        EQUAL(5, memefs_pwrite(f, "dirty", 5, 3 + round));
         EQUAL(6, write(fd, "append", 6));
+        OK(fsync(fd));
         get_kinds(other, other);
+    }
+    GOOD(memefs_close(f));
+    for (int round = 0; round < 3; round++) {
+        EQUAL(6, write(fd, "append", 6));
+        OK(fsync(fd));
         get_kinds(fresh, fs);
         get_kinds(nobody, nobody);
     }
-    GOOD(memefs_close(f));
     OK(close(fd));
-    get_kinds(fresh, fs);
     GOOD(memefs_disconnect(fresh));
     GOOD(memefs_disconnect(nobody));
 }

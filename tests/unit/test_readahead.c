@@ -2,6 +2,8 @@
  * served. ctest: threaded */
 #include "data_test.h"
 
+#include <unistd.h>
+
 #define STRIPE  65536U
 #define NPARTS  3U
 #define STRIPES 40U
@@ -363,6 +365,66 @@ static void test_threads(void **state)
     }
 }
 
+/* A large read comes straight to the caller's buffer, though what is on its way is dropped all the
+ * time and partitions are slow; when the read has returned nothing comes there any more. */
+struct dropper {
+    pthread_t thread;
+    struct mfs_readahead *ra;
+    _Atomic bool stop;
+};
+
+static void *keep_dropping(void *arg)
+{
+    struct dropper *d = arg;
+
+    for (unsigned i = 0; !d->stop; i++) {
+        mfs_readahead_drop(d->ra, i % STRIPES * (uint64_t)STRIPE, 3 * (uint64_t)STRIPE);
+        usleep(50);
+    }
+    return NULL;
+}
+
+static int slow_or_failing(void *arg, uint32_t part, const struct mfs_arg *argv, uint32_t argc)
+{
+    unsigned *calls = arg, n = __atomic_fetch_add(calls, 1, __ATOMIC_RELAXED);
+
+    (void)part;
+    (void)argv;
+    (void)argc;
+    usleep(n % 5 * 200);
+    return n % 97 == 96 ? -EIO : 0;
+}
+
+static void test_straight(void **state)
+{
+    struct env *e = *state;
+    struct dropper d = {.ra = open_ra(e)};
+    unsigned calls = 0, good = 0;
+    char *have = malloc(SIZE), *want = malloc(SIZE);
+
+    pattern(want, 0, SIZE, 1);
+    mfs_store_set_fault(e->t.store, slow_or_failing, &calls);
+    pthread_create(&d.thread, NULL, keep_dropping, &d);
+    for (unsigned i = 0; i < 30; i++) {
+        int rc = mfs_readahead_read(d.ra, 0, SIZE, SIZE, have, NULL);
+
+        assert_true(rc == -EIO || (rc == 0 && memcmp(have, want, SIZE) == 0));
+        good += rc == 0;
+        memset(have, 0xee, SIZE);
+        usleep(2000);
+        assert_true((unsigned char)have[0] == 0xee && memcmp(have, have + 1, SIZE - 1) == 0);
+    }
+    d.stop = true;
+    pthread_join(d.thread, NULL);
+    mfs_store_set_fault(e->t.store, NULL, NULL);
+    assert_true(good > 0);
+    assert_int_equal(mfs_readahead_read(d.ra, 0, SIZE, SIZE, have, NULL), 0);
+    assert_memory_equal(have, want, SIZE);
+    mfs_readahead_destroy(d.ra);
+    free(have);
+    free(want);
+}
+
 static int fail_some(void *arg, uint32_t part, const struct mfs_arg *argv, uint32_t argc)
 {
     (void)argv;
@@ -439,7 +501,7 @@ int main(void)
         cmocka_unit_test(test_memory),     cmocka_unit_test(test_drop),
         cmocka_unit_test(test_threads),    cmocka_unit_test(test_failure),
         cmocka_unit_test(test_fails_once), cmocka_unit_test(test_view),
-        cmocka_unit_test(test_view_holds),
+        cmocka_unit_test(test_view_holds), cmocka_unit_test(test_straight),
     };
 
     return cmocka_run_group_tests(tests, open_group, close_group);

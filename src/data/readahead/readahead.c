@@ -26,7 +26,7 @@
 #define WAIT_MAX    (180 * MFS_SEC) /* for a fetch on its way, which the store ends earlier */
 #define TURN_MAX    (1 * MFS_SEC)   /* for room on a link: its processes may hang */
 #define TURN_LOOK   (30 * MFS_MSEC) /* for it again, while nothing ends */
-#define PIECES      8               /* of a read that are looked at in one go */
+#define PIECES      32              /* of a read that are looked at in one go */
 #define BEHIND      3U              /* stripes behind the furthest read that are kept */
 #define STEP_OF     4               /* the last step is so much of what counts as the step */
 #define DEEP        64U             /* stripes ahead at most, on slow links */
@@ -160,7 +160,7 @@ static struct mfs_fetch *find(struct mfs_readahead *ra, uint32_t stripe)
 
     TAILQ_FOREACH(f, &ra->fetches, in_ra)
     {
-        if (f->stripe == stripe)
+        if (f->stripe == stripe && !f->straight)
             return f;
     }
     return NULL;
@@ -261,34 +261,38 @@ static bool wants_stripe(const struct mfs_readahead *ra, const struct mfs_piece 
 }
 
 /* All of a stripe is wanted at once, and is a matter of its link: many that are asked for at the
- * same time would be lost where they meet, and sent again. What others have fetched stays. */
+ * same time would be lost where they meet, and sent again. */
 static bool takes_turn(const struct mfs_readahead *ra, const struct mfs_piece *p, uint64_t size)
 {
-    const struct mfs_readahead_pool *pool = ra->pool;
-
-    return p->len > pool->stripe_size / 2 && p->len == stripe_len(ra, p->stripe, size) &&
-           pool->bytes + pool->stripe_size <= pool->opts.max_bytes;
+    return p->len > ra->pool->stripe_size / 2 && p->len == stripe_len(ra, p->stripe, size);
 }
 
-/* A fetch that comes when its link has room. Fetchers run it, too, unless the reader can at once:
- * `several` it can run but one after the other. */
-static struct mfs_fetch *fetch_in_turn(struct mfs_readahead *ra, const struct mfs_piece *p,
-                                       bool several)
+/* A fetch that comes when its link has room: straight to the reader's buffer, or, so that a view
+ * can hold it, to one of its own, if others' that were fetched can stay. Fetchers run it, too,
+ * unless the reader can at once: `several` it can run but one after the other. */
+static struct mfs_fetch *fetch_in_turn(struct mfs_readahead *ra, const struct part *part,
+                                       bool straight, bool several)
 {
-    struct mfs_links *links = &ra->pool->links;
-    struct mfs_fetch *f = mfs_fetch_new(ra, p->stripe, p->len);
+    const struct mfs_piece *p = &part->piece;
+    struct mfs_readahead_pool *pool = ra->pool;
+    struct mfs_fetch *f = NULL;
 
+    if (straight)
+        f = mfs_fetch_new_straight(ra, p->stripe, p->len, part->to);
+    else if (pool->bytes + pool->stripe_size <= pool->opts.max_bytes)
+        f = mfs_fetch_new(ra, p->stripe, p->len);
     if (!f)
         return NULL;
     f->in_turn = true;
-    mfs_links_follow(links);
-    if (several || !mfs_links_front_room(links, f->part, mfs_clock_mono()))
+    mfs_links_follow(&pool->links);
+    if (several || !mfs_links_front_room(&pool->links, f->part, mfs_clock_mono()))
         mfs_fetch_queue(f);
     return f;
 }
 
 /* Finds the source of a part of a read of so many bytes; the pool's lock is held. */
-static void find_source(struct mfs_readahead *ra, struct part *part, uint64_t size, size_t whole)
+static void find_source(struct mfs_readahead *ra, struct part *part, uint64_t size, size_t whole,
+                        bool straight)
 {
     struct mfs_fetch *f = find(ra, part->piece.stripe);
 
@@ -303,7 +307,7 @@ static void find_source(struct mfs_readahead *ra, struct part *part, uint64_t si
     } else if (!f && wants_stripe(ra, &part->piece, size)) {
         part->f = mfs_fetch_new(ra, part->piece.stripe, stripe_len(ra, part->piece.stripe, size));
     } else if (!f && takes_turn(ra, &part->piece, size)) {
-        part->f = fetch_in_turn(ra, &part->piece, whole >= 2 * (size_t)part->piece.len);
+        part->f = fetch_in_turn(ra, part, straight, whole >= 2 * (size_t)part->piece.len);
         part->mine = part->f != NULL;
     }
 }
@@ -359,6 +363,17 @@ static bool await(struct mfs_fetch *f)
     return f->ra && f->state == MFS_FETCH_READY;
 }
 
+/* The reader goes on, with or without what was fetched: nothing may come to its buffer any more.
+ * The store bounds how long that takes. The pool's lock is held. */
+static void end_straight(struct mfs_fetch *f)
+{
+    if (!f->straight)
+        return;
+    while (f->state == MFS_FETCH_COMING)
+        wait_for_fetch(f->pool, WAIT_MAX);
+    mfs_fetch_drop(f);
+}
+
 /* Has the view hold bytes of a fetch, with the caller's reference. The last place is for what is
  * copied once there is no other: from there on all of it, which lies in one piece. */
 static bool view_hold(struct mfs_view *view, char *p, size_t len, struct mfs_fetch *f)
@@ -402,12 +417,13 @@ static bool take_part(struct mfs_readahead *ra, struct part *part, struct mfs_vi
 
     pthread_mutex_lock(&pool->lock);
     good = part->here || await(f);
+    end_straight(f);
     if (!good && part->mine)
         part->failed = f->rc;
     pthread_mutex_unlock(&pool->lock);
-    if (good)
+    if (good && !f->straight)
         held = view_hold(view, f->mem + part->piece.off, part->piece.len, f);
-    if (good && !held) {
+    if (good && !held && !f->straight) {
         memcpy(part->to, f->mem + part->piece.off, part->piece.len);
         mfs_view_copied(view, part->to, part->piece.len);
     }
@@ -429,6 +445,7 @@ static void leave_part(struct mfs_readahead *ra, struct part *part)
     pthread_mutex_lock(&ra->pool->lock);
     if (part->f->state == MFS_FETCH_WAITING && (part->mine || !part->f->queued))
         mfs_fetch_drop(part->f);
+    end_straight(part->f);
     mfs_fetch_put(part->f);
     pthread_mutex_unlock(&ra->pool->lock);
     part->f = NULL;
@@ -476,12 +493,12 @@ int mfs_readahead_read(struct mfs_readahead *ra, uint64_t off, size_t len, uint6
         for (; len && n < PIECES; n++) {
             parts[n].piece = mfs_geometry_piece(off, len, pool->stripe_size);
             parts[n].to = to;
-            find_source(ra, &parts[n], size, whole);
+            find_source(ra, &parts[n], size, whole, !view);
             off += parts[n].piece.len;
             to += parts[n].piece.len;
             len -= parts[n].piece.len;
         }
-        if (ra->window)
+        if (ra->window && (view || !len)) /* what is left comes straight */
             look_ahead(ra, off, size);
         pthread_mutex_unlock(&pool->lock);
         rc = read_parts(ra, parts, n, view);

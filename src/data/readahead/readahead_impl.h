@@ -3,7 +3,10 @@
  * A fetched stripe (struct mfs_fetch) goes WAITING → COMING → READY or FAILED. Its handle's list
  * and each thread that works with it hold a reference; the content does not change once READY, so
  * it is copied without a lock. What is dropped leaves the list at once, whatever its state: no
- * later read can find it, and a thread that waits for it asks the stripe itself. */
+ * later read can find it, and a thread that waits for it asks the stripe itself.
+ *
+ * A *straight* one is of one large read, and goes to that caller's buffer: no other read finds it,
+ * and the read does not return, nor ask for the stripe itself, while it is COMING. */
 #ifndef MFS_DATA_READAHEAD_READAHEAD_IMPL_H
 #define MFS_DATA_READAHEAD_READAHEAD_IMPL_H
 
@@ -24,6 +27,7 @@ struct mfs_fetch {
     uint32_t stripe, part;
     uint32_t len; /* bytes [0, len) of the stripe are here when READY */
     char *mem;
+    bool straight; /* mem is a caller's */
 
     /* Guarded by the pool's lock. */
     enum mfs_fetch_state state;
@@ -34,7 +38,8 @@ struct mfs_fetch {
     struct mfs_readahead *ra; /* NULL: dropped */
     uint32_t served;          /* bytes that readers took */
     TAILQ_ENTRY(mfs_fetch) in_ra;
-    TAILQ_ENTRY(mfs_fetch) link; /* queued: pool->waiting; READY and not dropped: pool->ready */
+    TAILQ_ENTRY(mfs_fetch)
+    link; /* queued: pool->waiting; READY, not dropped nor straight: pool->ready */
 };
 TAILQ_HEAD(mfs_fetches, mfs_fetch);
 
@@ -73,6 +78,9 @@ struct mfs_readahead_pool {
 /* A new fetch of the stripe's first len bytes, on the handle's list, with a reference for the
  * caller; NULL when memory is short. WAITING, on no queue. */
 struct mfs_fetch *mfs_fetch_new(struct mfs_readahead *ra, uint32_t stripe, uint32_t len);
+/* The same, straight to the caller's buffer. */
+struct mfs_fetch *mfs_fetch_new_straight(struct mfs_readahead *ra, uint32_t stripe, uint32_t len,
+                                         char *to);
 void mfs_fetch_put(struct mfs_fetch *f);  /* gives a reference back */
 void mfs_fetch_drop(struct mfs_fetch *f); /* takes it off the handle's list */
 /* Has a fetcher run it, those that readers wait for first. */

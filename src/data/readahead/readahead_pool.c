@@ -22,9 +22,11 @@ void mfs_fetch_put(struct mfs_fetch *f)
 
     if (--f->refs)
         return;
-    assert(pool->bytes >= mfs_bufs_size(pool->bufs, f->len));
-    pool->bytes -= mfs_bufs_size(pool->bufs, f->len);
-    mfs_bufs_put(pool->bufs, f->mem, f->len);
+    if (!f->straight) {
+        assert(pool->bytes >= mfs_bufs_size(pool->bufs, f->len));
+        pool->bytes -= mfs_bufs_size(pool->bufs, f->len);
+        mfs_bufs_put(pool->bufs, f->mem, f->len);
+    }
     free(f);
 }
 
@@ -36,7 +38,7 @@ void mfs_fetch_drop(struct mfs_fetch *f)
         return;
     TAILQ_REMOVE(&f->ra->fetches, f, in_ra);
     f->ra = NULL;
-    if (f->state == MFS_FETCH_READY)
+    if (f->state == MFS_FETCH_READY && !f->straight)
         TAILQ_REMOVE(&pool->ready, f, link);
     if (f->queued) {
         TAILQ_REMOVE(&pool->waiting, f, link);
@@ -57,23 +59,13 @@ static bool make_room(struct mfs_readahead_pool *pool, size_t need)
     return pool->bytes + need <= pool->opts.max_bytes;
 }
 
-struct mfs_fetch *mfs_fetch_new(struct mfs_readahead *ra, uint32_t stripe, uint32_t len)
+static struct mfs_fetch *make(struct mfs_readahead *ra, uint32_t stripe, uint32_t len)
 {
     struct mfs_readahead_pool *pool = ra->pool;
-    size_t cap = mfs_bufs_size(pool->bufs, len);
-    struct mfs_fetch *f;
+    struct mfs_fetch *f = calloc(1, sizeof *f);
 
-    if (!make_room(pool, cap))
-        return NULL;
-    f = calloc(1, sizeof *f);
     if (!f)
         return NULL;
-    f->mem = mfs_bufs_get(pool->bufs, len);
-    if (!f->mem) {
-        free(f);
-        return NULL;
-    }
-    pool->bytes += cap;
     f->pool = pool;
     f->ra = ra;
     f->ino = ra->ino;
@@ -82,6 +74,36 @@ struct mfs_fetch *mfs_fetch_new(struct mfs_readahead *ra, uint32_t stripe, uint3
     f->len = len;
     f->refs = 2; /* the list's and the caller's */
     TAILQ_INSERT_TAIL(&ra->fetches, f, in_ra);
+    return f;
+}
+
+struct mfs_fetch *mfs_fetch_new(struct mfs_readahead *ra, uint32_t stripe, uint32_t len)
+{
+    struct mfs_readahead_pool *pool = ra->pool;
+    size_t cap = mfs_bufs_size(pool->bufs, len);
+    struct mfs_fetch *f;
+    char *mem = make_room(pool, cap) ? mfs_bufs_get(pool->bufs, len) : NULL;
+
+    f = mem ? make(ra, stripe, len) : NULL;
+    if (!f) {
+        if (mem)
+            mfs_bufs_put(pool->bufs, mem, len);
+        return NULL;
+    }
+    f->mem = mem;
+    pool->bytes += cap;
+    return f;
+}
+
+struct mfs_fetch *mfs_fetch_new_straight(struct mfs_readahead *ra, uint32_t stripe, uint32_t len,
+                                         char *to)
+{
+    struct mfs_fetch *f = make(ra, stripe, len);
+
+    if (f) {
+        f->mem = to;
+        f->straight = true;
+    }
     return f;
 }
 
@@ -137,7 +159,7 @@ void mfs_fetch_run(struct mfs_fetch *f)
     f->rc = rc;
     if (f->ra && rc)
         mfs_fetch_drop(f);
-    else if (f->ra)
+    else if (f->ra && !f->straight)
         TAILQ_INSERT_TAIL(&pool->ready, f, link);
     pthread_cond_broadcast(&pool->ended);
 }
