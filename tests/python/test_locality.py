@@ -58,6 +58,7 @@ def test_dask(files):
     }
     scheduler = {"cls": distributed.Scheduler, "options": {"dashboard_address": None, "host": "127.0.0.1"}}
     with (
+        dask.config.set({"distributed.scheduler.work-stealing": False}),  # which would be right, too, at times
         distributed.SpecCluster(workers=workers, scheduler=scheduler) as cluster,
         distributed.Client(cluster) as dask_client,
     ):
