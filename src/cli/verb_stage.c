@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "cli/stage_nodes.h"
 #include "cli/verbs.h"
 #include "memefs/memefs.h"
 #include "stage/stage.h"
@@ -24,7 +25,7 @@ static void interrupted(int signal)
     stop = true;
 }
 
-/* A second one ends the process at once. */
+/* A second one ends the process at once. Programs on other nodes end with it. */
 static void catch_signals(void)
 {
     const int signals[] = {SIGINT, SIGTERM, SIGHUP};
@@ -35,6 +36,21 @@ static void catch_signals(void)
 }
 
 /* ---- the result ------------------------------------------------------------------------------ */
+
+static void print_parts(const struct mfs_stage_result *r)
+{
+    printf(", \"nodes\": [");
+    for (uint32_t i = 0; i < r->nparts; i++) {
+        const struct mfs_stage_part *p = &r->part[i];
+
+        printf("%s{\"node\": ", i ? ", " : "");
+        mfs_verb_json_text(p->node);
+        printf(", \"files\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"failed\": %" PRIu64
+               ", \"whole\": %s}",
+               p->files, p->bytes, p->failed, p->whole ? "true" : "false");
+    }
+    printf("]");
+}
 
 static void print_json(const struct mfs_stage_result *r)
 {
@@ -52,7 +68,10 @@ static void print_json(const struct mfs_stage_result *r)
         mfs_verb_json_text(r->failure[i].why);
         printf("}");
     }
-    printf("]}\n");
+    printf("]");
+    if (r->nparts)
+        print_parts(r);
+    printf("}\n");
 }
 
 static void print_text(const struct mfs_stage_result *r)
@@ -60,6 +79,8 @@ static void print_text(const struct mfs_stage_result *r)
     printf("%s, %s in %.1f s, %s/s", MFS_TEXT_COUNT(r->files, "file"), MFS_TEXT_BYTES(r->bytes),
            r->seconds,
            MFS_TEXT_BYTES(r->seconds > 0 ? (uint64_t)((double)r->bytes / r->seconds) : 0));
+    if (r->nparts)
+        printf(" on %s", MFS_TEXT_COUNT(r->nparts, "node"));
     if (r->skipped)
         printf("; %" PRIu64 " with %s there already", r->skipped, MFS_TEXT_BYTES(r->skipped_bytes));
     printf("\n");
@@ -147,49 +168,128 @@ static int make_list(struct mfs_stage_list *l, struct mfs_verb_call *call, struc
     return 0;
 }
 
+/* Other directories are current on other nodes. */
+static int make_absolute(struct mfs_stage_list *l, struct mfs_err *err)
+{
+    char here[PATH_MAX], *whole;
+
+    for (uint32_t i = 0; i < l->n; i++) {
+        char **from = &l->entry[i].from;
+
+        if (**from == '/' || is_url(*from))
+            continue;
+        if (!getcwd(here, sizeof here))
+            return mfs_err_set(err, -errno, "the working directory: %s", strerror(errno));
+        if (asprintf(&whole, "%s/%s", here, *from) < 0)
+            return mfs_err_set(err, -ENOMEM, "out of memory");
+        free(*from);
+        *from = whole;
+    }
+    return 0;
+}
+
+/* A path of the deployment. */
+static const char *path_on_mount(const struct mfs_stage_plan *plan, bool in)
+{
+    return in ? plan->target : plan->list->n ? plan->list->entry[0].from : "";
+}
+
+static int run_on_nodes(struct mfs_verb_call *call, bool in, struct mfs_stage_list *l,
+                        struct mfs_stage_plan plan, struct mfs_stage_result *result,
+                        struct mfs_err *err)
+{
+    struct mfs_stage_nodes nodes = {0};
+    char target[PATH_MAX];
+    int rc = mfs_file_absolute(plan.target, target, sizeof target);
+
+    if (rc)
+        return mfs_err_set(err, rc, "%s: %s", plan.target, strerror(-rc));
+    plan.target = target;
+    rc = make_absolute(l, err);
+    if (!rc)
+        rc = mfs_stage_nodes_find(&nodes, mfs_conf_str(call->conf, "nodes"),
+                                  mfs_conf_str(call->conf, "launch"), path_on_mount(&plan, in),
+                                  call->verb->name, err);
+    if (!rc)
+        rc = mfs_stage_run_on(&nodes, in, &plan, result, err);
+    mfs_stage_nodes_fini(&nodes);
+    return rc;
+}
+
+static int show(struct mfs_verb_call *call, bool in, const char *target,
+                const struct mfs_stage_result *result, struct mfs_err *err)
+{
+    if (mfs_conf_flag(call->conf, "json"))
+        print_json(result);
+    else
+        print_text(result);
+    return fflush(stdout) == 0 ? judge(result, in, target, err)
+                               : mfs_err_set(err, -errno, "output: %s", strerror(errno));
+}
+
 static int stage(struct mfs_verb_call *call, bool in, struct mfs_err *err)
 {
     const char *target = call->args[call->nargs - 1];
+    bool on_nodes = mfs_conf_str(call->conf, "nodes") || mfs_conf_str(call->conf, "launch");
     struct mfs_stage_list list = {0};
     const struct mfs_stage_plan plan = {.list = &list,
                                         .target = target,
                                         .exact = mfs_conf_flag(call->conf, "no-target-directory"),
                                         .verify = mfs_conf_flag(call->conf, "verify"),
-                                        .shared = mfs_conf_flag(call->conf, "shared"),
+                                        .shared = on_nodes || mfs_conf_flag(call->conf, "shared"),
                                         .threads = (unsigned)mfs_conf_uint(call->conf, "jobs"),
                                         .progress = isatty(STDERR_FILENO) &&
                                                     !mfs_conf_flag(call->conf, "json"),
                                         .stop = &stop};
-    struct mfs_stage_result result;
+    struct mfs_stage_result result = {0};
     int rc = make_list(&list, call, err);
 
     if (!rc)
         rc = check(&list, target, in, plan.shared, err);
     if (!rc) {
         catch_signals();
-        rc = mfs_stage_run(&plan, &result, err);
-        if (!rc) {
-            if (mfs_conf_flag(call->conf, "json"))
-                print_json(&result);
-            else
-                print_text(&result);
-            rc = fflush(stdout) == 0 ? judge(&result, in, target, err)
-                                     : mfs_err_set(err, -errno, "output: %s", strerror(errno));
-            mfs_stage_result_fini(&result);
-        }
+        rc = on_nodes ? run_on_nodes(call, in, &list, plan, &result, err)
+                      : mfs_stage_run(&plan, &result, err);
+    }
+    if (!rc) {
+        rc = show(call, in, target, &result, err);
+        mfs_stage_result_fini(&result);
     }
     mfs_stage_list_fini(&list);
     return rc;
 }
 
+/* ---- on one of several nodes ----------------------------------------------------------------- */
+
+static int check_in(const struct mfs_stage_plan *plan, struct mfs_err *err)
+{
+    return check(plan->list, plan->target, true, true, err);
+}
+
+static int check_out(const struct mfs_stage_plan *plan, struct mfs_err *err)
+{
+    return check(plan->list, plan->target, false, true, err);
+}
+
+static int run(struct mfs_verb_call *call, bool in, struct mfs_err *err)
+{
+    bool worker = mfs_conf_flag(call->conf, "worker");
+
+    call->usage = worker ? call->nargs > 0 : call->nargs == 0;
+    if (call->usage)
+        return mfs_err_set(err, -EINVAL, worker ? "--worker has no arguments" : "DST is missing");
+    return worker ? mfs_stage_work(in, STDIN_FILENO, STDOUT_FILENO, in ? check_in : check_out, err)
+                  : stage(call, in, err);
+}
+
 static int run_in(struct mfs_verb_call *call, struct mfs_err *err)
 {
-    return stage(call, true, err);
+    return run(call, true, err);
 }
 
 static int run_out(struct mfs_verb_call *call, struct mfs_err *err)
 {
-    return stage(call, false, err);
+    return run(call, false, err);
 }
 
 static const struct mfs_conf_option options[] = {
@@ -201,6 +301,13 @@ static const struct mfs_conf_option options[] = {
     {"verify", MFS_CONF_FLAG, NULL, NULL, 0, 0,
      "read back what was written, and compare what is there already"},
     {"shared", MFS_CONF_FLAG, NULL, NULL, 0, 0, "share the work with the same call on other nodes"},
+    {"nodes", MFS_CONF_STRING, "all|NAME,…", NULL, 0, 0,
+     "start it on all nodes that have a mount, or on these, and follow it"},
+    {"launch", MFS_CONF_STRING, "COMMAND", NULL, 0, 0,
+     "how memefs is started there: default \"ssh -o BatchMode=yes {host}\"; also {node}; without "
+     "either it starts it on all by itself, as \"srun --ntasks-per-node=1\" does"},
+    {"worker", MFS_CONF_FLAG, NULL, NULL, 0, 0,
+     "what --nodes and --launch start: the call comes on the standard input"},
     {"jobs", MFS_CONF_UINT, "N", "16", 1, 1024, "files, and pieces of large ones, at a time"},
     {0}};
 
@@ -218,8 +325,8 @@ const struct mfs_verb mfs_verb_stage_in = {
     .args = "SRC… DST",
     .summary = "copy files and trees into a deployment",
     .about = "Copies into a deployment; DST is on a mount of it.\n\n" ABOUT,
-    .least = 1,
-    .most = INT_MAX - 1,
+    .least = 0,
+    .most = INT_MAX,
     .options = MFS_OPTIONS(mfs_json_options, options),
     .run = run_in};
 
@@ -228,7 +335,7 @@ const struct mfs_verb mfs_verb_stage_out = {
     .args = "SRC… DST",
     .summary = "copy files and trees out of a deployment",
     .about = "Copies out of a deployment; each SRC is on a mount of it.\n\n" ABOUT,
-    .least = 1,
-    .most = INT_MAX - 1,
+    .least = 0,
+    .most = INT_MAX,
     .options = MFS_OPTIONS(mfs_json_options, options),
     .run = run_out};

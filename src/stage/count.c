@@ -40,7 +40,7 @@ static void *run(void *arg)
 
 struct mfs_stage_counter *mfs_stage_count_begin(struct mfs_stage *s)
 {
-    struct mfs_stage_counter *c = s->plan->progress ? calloc(1, sizeof *c) : NULL;
+    struct mfs_stage_counter *c = s->plan->progress || s->plan->count ? calloc(1, sizeof *c) : NULL;
 
     if (!c)
         return NULL;

@@ -172,13 +172,19 @@ enum mfs_stage_count {
     MFS_STAGE_COUNTS
 };
 
-struct mfs_stage_tally *mfs_stage_tally_create(bool progress); /* NULL: ENOMEM */
+/* To the terminal, or to the watch, or not at all. NULL: ENOMEM. */
+struct mfs_stage_tally *mfs_stage_tally_create(bool progress, const struct mfs_stage_watch *watch);
 void mfs_stage_tally_destroy(struct mfs_stage_tally *t);
 void mfs_stage_tally_add(struct mfs_stage_tally *t, enum mfs_stage_count what, uint64_t n);
 /* What there is to do, as far as it is known. */
 void mfs_stage_tally_expect(struct mfs_stage_tally *t, uint64_t files, uint64_t bytes);
 void mfs_stage_tally_expected(struct mfs_stage_tally *t); /* all of it is known */
 void mfs_stage_tally_result(struct mfs_stage_tally *t, struct mfs_stage_result *result);
+/* What others have counted, in place of all that was. */
+void mfs_stage_tally_set(struct mfs_stage_tally *t, const struct mfs_stage_counts *c);
+/* A line on stderr, above the progress. */
+void mfs_stage_tally_say(struct mfs_stage_tally *t, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* One has failed: "PATH: why". */
 void mfs_stage_fail(struct mfs_stage *s, const struct mfs_stage_dir *d, const char *name,

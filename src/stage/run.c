@@ -43,24 +43,36 @@ static void learn_deployment(struct mfs_stage *s, int fd)
     free(text);
 }
 
-/* The target by its number: it has another path on another node, or from another directory. */
-static uint64_t id_of(const struct mfs_stage *s, const struct stat *target)
+uint64_t mfs_stage_call(const struct mfs_stage_list *l)
 {
-    const struct mfs_stage_list *l = s->plan->list;
-    const char *last = s->plan->exact ? s->plan->target : "";
     struct mfs_hash *h = mfs_hash_create();
-    uint64_t id;
+    char here[PATH_MAX] = "";
+    uint64_t sum;
 
     if (!h)
         return 0;
-    last = strrchr(last, '/') ? strrchr(last, '/') + 1 : last;
-    mfs_hash_add(h, &target->st_ino, sizeof target->st_ino);
-    mfs_hash_add(h, last, strlen(last) + 1);
-    for (uint32_t i = 0; i < l->n; i++)
-        mfs_hash_add(h, l->entry[i].from, strlen(l->entry[i].from) + 1);
-    id = mfs_hash_sum(h);
+    for (uint32_t i = 0; i < l->n; i++) {
+        const char *from = l->entry[i].from;
+
+        if (*from != '/' && !mfs_stage_is_url(from) && (*here || getcwd(here, sizeof here))) {
+            mfs_hash_add(h, here, strlen(here));
+            mfs_hash_add(h, "/", 1);
+        }
+        mfs_hash_add(h, from, strlen(from) + 1);
+    }
+    sum = mfs_hash_sum(h);
     mfs_hash_destroy(h);
-    return id;
+    return sum;
+}
+
+/* The target by its number: it has another path on another node, or from another directory. */
+static uint64_t id_of(const struct mfs_stage *s, const struct stat *target)
+{
+    const char *last = s->plan->exact ? s->plan->target : "";
+    uint64_t call = s->plan->call ? s->plan->call : mfs_stage_call(s->plan->list);
+
+    last = strrchr(last, '/') ? strrchr(last, '/') + 1 : last;
+    return mfs_hash64(last, strlen(last), mfs_hash64(&target->st_ino, sizeof target->st_ino, call));
 }
 
 /* The directory that the copies come into, as the uppermost one. */
@@ -284,7 +296,7 @@ static int begin(struct mfs_stage *s, struct mfs_err *err)
     s->self.st_gid = getegid();
     s->leader = -1;
     pthread_mutex_init(&s->mutex, NULL);
-    s->tally = mfs_stage_tally_create(s->plan->progress);
+    s->tally = mfs_stage_tally_create(s->plan->progress, s->plan->watch);
     s->links = mfs_stage_links_create();
     rc = mfs_stage_places_create(&s->places, s->plan->list);
     rc = rc                     ? rc

@@ -36,6 +36,22 @@ int mfs_stage_list_add(struct mfs_stage_list *l, const char *from, const char *t
 int mfs_stage_list_read(struct mfs_stage_list *l, const char *manifest, struct mfs_err *err);
 void mfs_stage_list_fini(struct mfs_stage_list *l);
 
+/* How far a run is. */
+struct mfs_stage_counts {
+    uint64_t files, directories, others, bytes, skipped, skipped_bytes; /* as in the result */
+    uint64_t failed;
+    uint64_t all_files, all_bytes; /* that there are to do, as far as is known, … */
+    bool all;                      /* … which is all */
+};
+
+/* What a run tells while it goes on, from any thread, one call at a time. */
+struct mfs_stage_watch {
+    void (*failed)(void *arg, const char *path, int code, const char *why);
+    /* Four times a second, and at the end. */
+    void (*counts)(void *arg, const struct mfs_stage_counts *c);
+    void *arg;
+};
+
 struct mfs_stage_plan {
     const struct mfs_stage_list *list;
     const char *target; /* a directory, made when it is not there */
@@ -43,14 +59,26 @@ struct mfs_stage_plan {
     bool verify;        /* read back what was written; compare what is skipped */
     bool shared;        /* with the same call on other nodes: each copies what none has begun */
     bool progress;      /* to stderr, which is a terminal */
+    bool count;         /* find out how much there is to do */
     unsigned threads;   /* 1 or more */
-    const atomic_bool *stop; /* may be set at any time: ends the run soon */
+    uint64_t call;      /* with `shared`: what the same call has in common (mfs_stage_call); 0: make
+                           it of the list */
+    const struct mfs_stage_watch *watch; /* takes what else goes to stderr; NULL: none */
+    const atomic_bool *stop;             /* may be set at any time: ends the run soon */
 };
 
 struct mfs_stage_failure {
     char *path;
     int code; /* negative errno */
     char *why;
+};
+
+/* Of a call on several nodes: what one of its processes has done. */
+struct mfs_stage_part {
+    char *node;            /* its name, or HOST:PID where a launcher has chosen the node */
+    uint64_t files, bytes; /* copied by it */
+    uint64_t failed;
+    bool whole; /* it came to its end */
 };
 
 struct mfs_stage_result {
@@ -64,7 +92,12 @@ struct mfs_stage_result {
     double seconds;
     uint32_t nfailures; /* of the first of them */
     struct mfs_stage_failure *failure;
+    uint32_t nparts; /* 0: it ran here alone */
+    struct mfs_stage_part *part;
 };
+
+/* Of what a list names; targets and the order of calls have no part in it. 0: out of memory. */
+uint64_t mfs_stage_call(const struct mfs_stage_list *l);
 
 /* Blocks until all is done; sets the process' umask to 0. 0 although single ones have failed
  * (result.failed); or a negative errno with the reason: nothing was begun. */

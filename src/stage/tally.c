@@ -23,7 +23,8 @@ struct mfs_stage_tally {
     atomic_bool expected;
     int64_t began;
     struct mfs_ticker ticker;
-    pthread_mutex_t mutex; /* guards what follows, and the terminal's line */
+    const struct mfs_stage_watch *watch; /* NULL: stderr */
+    pthread_mutex_t mutex; /* guards what follows, calls of the watch, and the terminal's line */
     bool shown;
     uint64_t failed;
     uint32_t n;
@@ -83,9 +84,34 @@ static void show(void *arg)
     pthread_mutex_unlock(&t->mutex);
 }
 
+static void count(const struct mfs_stage_tally *t, struct mfs_stage_counts *c)
+{
+    *c = (struct mfs_stage_counts){.files = t->count[MFS_STAGE_FILES],
+                                   .directories = t->count[MFS_STAGE_DIRECTORIES],
+                                   .others = t->count[MFS_STAGE_OTHERS],
+                                   .bytes = t->count[MFS_STAGE_BYTES],
+                                   .skipped = t->count[MFS_STAGE_SKIPPED],
+                                   .skipped_bytes = t->count[MFS_STAGE_SKIPPED_BYTES],
+                                   .failed = t->failed,
+                                   .all_files = t->files,
+                                   .all_bytes = t->bytes,
+                                   .all = t->expected};
+}
+
+static void tell(void *arg)
+{
+    struct mfs_stage_tally *t = arg;
+    struct mfs_stage_counts c;
+
+    pthread_mutex_lock(&t->mutex);
+    count(t, &c);
+    t->watch->counts(t->watch->arg, &c);
+    pthread_mutex_unlock(&t->mutex);
+}
+
 /* ---- counts ---------------------------------------------------------------------------------- */
 
-struct mfs_stage_tally *mfs_stage_tally_create(bool progress)
+struct mfs_stage_tally *mfs_stage_tally_create(bool progress, const struct mfs_stage_watch *watch)
 {
     struct mfs_stage_tally *t = calloc(1, sizeof *t);
 
@@ -93,8 +119,9 @@ struct mfs_stage_tally *mfs_stage_tally_create(bool progress)
         return NULL;
     pthread_mutex_init(&t->mutex, NULL);
     t->began = mfs_clock_mono();
-    if (progress)
-        mfs_ticker_start(&t->ticker, "progress", SHOW_EVERY, show, t); /* or there is none */
+    t->watch = watch;
+    if (progress || watch) /* or there is none */
+        mfs_ticker_start(&t->ticker, "progress", SHOW_EVERY, watch ? tell : show, t);
     return t;
 }
 
@@ -129,9 +156,24 @@ void mfs_stage_tally_expected(struct mfs_stage_tally *t)
     t->expected = true;
 }
 
+void mfs_stage_tally_set(struct mfs_stage_tally *t, const struct mfs_stage_counts *c)
+{
+    t->count[MFS_STAGE_FILES] = c->files;
+    t->count[MFS_STAGE_DIRECTORIES] = c->directories;
+    t->count[MFS_STAGE_OTHERS] = c->others;
+    t->count[MFS_STAGE_BYTES] = c->bytes;
+    t->count[MFS_STAGE_SKIPPED] = c->skipped;
+    t->count[MFS_STAGE_SKIPPED_BYTES] = c->skipped_bytes;
+    t->files = c->all_files;
+    t->bytes = c->all_bytes;
+    t->expected = c->all;
+}
+
 void mfs_stage_tally_result(struct mfs_stage_tally *t, struct mfs_stage_result *r)
 {
     mfs_ticker_stop(&t->ticker);
+    if (t->watch)
+        tell(t);
     pthread_mutex_lock(&t->mutex);
     wipe(t);
     *r = (struct mfs_stage_result){.files = t->count[MFS_STAGE_FILES],
@@ -156,6 +198,9 @@ void mfs_stage_result_fini(struct mfs_stage_result *r)
         free(r->failure[i].why);
     }
     free(r->failure);
+    for (uint32_t i = 0; i < r->nparts; i++)
+        free(r->part[i].node);
+    free(r->part);
     *r = (struct mfs_stage_result){0};
 }
 
@@ -213,8 +258,23 @@ void mfs_stage_fail(struct mfs_stage *s, const struct mfs_stage_dir *d, const ch
     pthread_mutex_lock(&t->mutex);
     t->failed++;
     wipe(t);
-    fprintf(stderr, "%s: %s\n", plain, why);
+    if (t->watch)
+        t->watch->failed(t->watch->arg, path, code, why);
+    else
+        fprintf(stderr, "%s: %s\n", plain, why);
     keep(t, path, code, why);
+    pthread_mutex_unlock(&t->mutex);
+}
+
+void mfs_stage_tally_say(struct mfs_stage_tally *t, const char *fmt, ...)
+{
+    va_list ap;
+
+    pthread_mutex_lock(&t->mutex);
+    wipe(t);
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
     pthread_mutex_unlock(&t->mutex);
 }
 

@@ -96,6 +96,14 @@ on tux1 cat "$OWN/secret" >"$T/secret"
 ! grep -sqFf "$T/secret" /proc/[0-9]*/cmdline || fail "a command line shows the secret"
 ! pgrep -x ssh || fail "a connection of ssh has stayed"
 
+say "staging on both, by one call"
+mkdir -p "$T/a tree/%41"
+head -c 8M /dev/urandom | split -b 80k - "$T/a tree/%41/"
+on tux2 timeout 60 memefs stage-in --json --nodes all --launch "$SSH {host}" "$T/a tree" "$MNT/in" >"$T/staged" || fail "fails: $(cat "$T/staged")"
+equal "103 2 true" "$(jq -r '"\(.files) \(.nodes | length) \([.nodes[].whole] | all)"' "$T/staged")" "files, nodes, all whole"
+on tux1 diff -r "$T/a tree" "$MNT/in/a tree"
+on tux1 rm -r "$MNT/in"
+
 cm_ doctor >"$T/doctor" || fail "cm doctor: $(cat "$T/doctor")"
 grep -q "ok    hosts: all of 3 can" "$T/doctor" || fail "cm doctor: $(cat "$T/doctor")"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# memefs stage-in and stage-out --shared: the same call on several nodes copies everything once; a node that does not
+# memefs stage-in and stage-out --nodes and --shared: the same call on several nodes copies everything once; a node that does not
 # see the source, or that dies, leaves its part to the others.
-# ctest: release waits long=15
+# ctest: release waits long=25
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 need rsync jq
@@ -26,36 +26,84 @@ no_temporaries() # DIRECTORY
 deployment_start 3
 D=$T/data/src
 mkdir -p "$D/a/b" "$D/c"
-for i in {1..400}; do head -c $((i * 499)) /dev/urandom >"$D/a/f$i"; done
+head -c 40000000 /dev/urandom | split -b 100000 -a 3 -d - "$D/a/f"
 for i in {1..3}; do head -c 20000000 /dev/urandom >"$D/c/large$i"; done
 head -c 100000000 /dev/urandom >"$D/a/b/larger"
-ln "$D/a/f1" "$D/c/l1"
-ln "$D/a/f1" "$D/a/b/l2"
-ln -s ../f2 "$D/a/b/s"
+ln "$D/a/f001" "$D/c/l1"
+ln "$D/a/f001" "$D/a/b/l2"
+ln -s ../f002 "$D/a/b/s"
 mkfifo "$D/c/fifo"
 touch -d '2001-02-03 04:05:06.5' "$D/a/b" "$D/c" "$D/a" "$D"
 cp -a "$D" "$T/cp"
 
-say "each copies its part"
+say "one call, on all nodes"
 rm -rf "$MNT0/in"
-pids=()
-for node in 0 1 2; do
-    mount=MNT$node
-    stage in "$node" "$D" "${!mount}/in" &
-    pids+=($!)
-done
-for pid in "${pids[@]}"; do wait "$pid" || fail "a node fails: $(cat "$T"/err*)"; done
-cat "$T"/json?
-equal 404 "$(jq -s 'map(.files) | add' "$T"/json?)" "files that all have copied"
-[ "$(jq -s 'map(select(.files > 0)) | length' "$T"/json?)" -ge 2 ] || fail "one has done it all"
+memefs stage-in --json --nodes all "$D" "$MNT0/in" >"$T/json0" || fail "fails: $(cat "$T/json0")"
+cat "$T/json0"
+equal "404 3 true" "$(jq -r '"\(.files) \(.nodes | length) \([.nodes[].whole] | all)"' "$T/json0")" "files, nodes, all whole"
+[ "$(jq '[.nodes[] | select(.files > 0)] | length' "$T/json0")" -ge 2 ] || fail "one has done it all"
 same "$T/cp" "$MNT1/in/src"
-no_temporaries "$MNT0"
 mkdir "$T/out"
-stage out 0 "$MNT0/in/src" "$T/out" &
-stage out 1 "$MNT1/in/src" "$T/out" || true # of another path: another call
-wait $! || true
+# shellcheck disable=SC2016 # for the inner shell
+(cd "$MNT1/in" && memefs stage-out --json --nodes node-0,node-1 --launch 'false {host}' src "$T/out") >"$T/json0" ||
+    fail "stage-out fails: $(cat "$T/json0")"
+equal "404 2" "$(jq -r '"\(.files) \(.nodes | length)"' "$T/json0")" "files, nodes"
 same "$T/cp" "$T/out/src"
+memefs stage-in --json --nodes all "$D" "$MNT2/in" >"$T/json0" || fail "repeated: $(cat "$T/json0")"
+equal "0 404 200000000" "$(jq -r '"\(.files) \(.skipped) \(.skipped_bytes)"' "$T/json0")" "files, skipped, bytes of them"
+expect_fail 1 memefs stage-in --nodes node-1,node-7 "$D" "$MNT0/in"
+grep -q 'no node node-7 has a mount' "$T/expect.out" || fail "says $(cat "$T/expect.out")"
+expect_fail 1 memefs stage-in --nodes all "$D/none" "$D/a" "$MNT0/in"
+grep -q 'node-2: .*none: No such file' "$T/expect.out" || fail "says $(cat "$T/expect.out")"
+grep -q '1 file failed; all else is there' "$T/expect.out" || fail "says $(cat "$T/expect.out")"
+no_temporaries "$MNT0"
 no_temporaries "$T/out"
+rm -r "$MNT0/in" "$T/out"
+
+say "a launcher that chooses the nodes"
+# shellcheck disable=SC2016 # for the inner shell
+echo 'exec 3>&1; tee >("$@" >&3) | "$@"' >"$T/launch"
+memefs stage-in --json --launch "bash $T/launch" "$D" "$MNT0/in" >"$T/json0" || fail "fails: $(cat "$T/json0")"
+equal "404 2" "$(jq -r '"\(.files) \(.nodes | length)"' "$T/json0")" "files, processes"
+same "$T/cp" "$MNT1/in/src"
+rm -r "$MNT0/in"
+expect_fail 1 memefs stage-in --launch false "$D" "$MNT0/in"
+grep -q 'ended before its part was done (status 1)' "$T/expect.out" || fail "says $(cat "$T/expect.out")"
+
+export STAGE_TEST=$T
+workers() # of this test
+{
+    local pid
+    for pid in $(pgrep -f "^[^ ]*/memefs stage-(in|out) --worker"); do
+        if grep -zqx "STAGE_TEST=$T" "/proc/$pid/environ" 2>/dev/null; then echo "$pid"; fi
+    done
+}
+
+gone()
+{
+    [ -z "$(workers)" ]
+}
+
+say "a node dies; who follows them is interrupted, and dies"
+memefs stage-in --jobs 1 --nodes all "$D" "$MNT0/in" >"$T/out0" 2>&1 &
+pid=$!
+must_happen 20 test -e "$MNT2/in/src/a"
+kill -KILL "$(workers | sed -n 1p)"
+wait "$pid" || fail "the others fail: $(cat "$T/out0")"
+grep -q 'ended before its part was done (.*9)' "$T/out0" || fail "says $(cat "$T/out0")"
+same "$T/cp" "$MNT1/in/src"
+for signal in INT KILL; do
+    rm -r "$MNT0/in"
+    memefs stage-in --jobs 1 --nodes all "$D" "$MNT0/in" >"$T/out0" 2>&1 &
+    pid=$!
+    must_happen 20 test -e "$MNT2/in/src/a"
+    kill -"$signal" "$pid"
+    ! wait "$pid" || fail "SIG$signal: succeeds"
+    must_happen 20 gone
+    [ "$signal" = KILL ] || grep -q 'the same call goes on' "$T/out0" || fail "says $(cat "$T/out0")"
+done
+memefs stage-in --nodes all "$D" "$MNT0/in" || fail "repeated it fails"
+same "$T/cp" "$MNT1/in/src"
 rm -r "$MNT0/in"
 
 say "one does not see the source"
@@ -73,7 +121,7 @@ memefs stage-in --shared --jobs 4 "$D" "$MNT1/in" >/dev/null 2>&1 &
 pid=$!
 stage in 0 --jobs 4 "$D" "$MNT0/in" &
 other=$!
-must_happen 20 test -e "$MNT2/in/src/a/f5"
+must_happen 20 test -e "$MNT2/in/src/a/f005"
 kill -KILL "$pid" "$(cut -d' ' -f1 "$STATE/node-1/client.pid")" 2>/dev/null || true
 wait "$pid" 2>/dev/null || true
 wait "$other" || fail "the other one fails: $(cat "$T/err0")"

@@ -1,0 +1,370 @@
+/* The one that starts workers on nodes, gives them the plan and reads what they tell. One thread:
+ * it polls both ends of all of them. */
+#include "stage/nodes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "stage/crew.h"
+#include "stage/impl.h"
+#include "stage/words.h"
+
+#define LOOK_EACH 100             /* ms */
+#define LINE_MOST ((size_t)65536) /* bytes */
+#define SILENT    (10 * MFS_SEC)  /* since a word of it, when all is there: it is given up */
+#define END_TIME  (15 * MFS_SEC)  /* for what is told to end, then SIGTERM, … */
+#define TERM_TIME (2 * MFS_SEC)   /* … then SIGKILL */
+
+extern char **environ;
+
+/* A command that was started. */
+struct command {
+    const struct mfs_stage_node *node;
+    uint32_t number;
+    pid_t pid;                  /* 0: it has ended */
+    int input, output;          /* of it; -1: closed */
+    struct mfs_buf head, lines; /* of the plan; that came */
+    size_t given;               /* of head and the body */
+    int64_t heard;              /* the last time, mono */
+    int64_t told;               /* to end, then; 0: it is not */
+    int signal;                 /* the last one it got */
+    bool given_up;
+};
+
+struct run {
+    const struct mfs_stage_nodes *nodes;
+    const struct mfs_stage_plan *plan;
+    struct mfs_buf body; /* the entries */
+    struct mfs_stage_tally *tally;
+    struct mfs_stage_crew *crew;
+    uint32_t n;
+    struct command *command;
+    struct pollfd *poll;
+};
+
+/* ---- the plan -------------------------------------------------------------------------------- */
+
+static int put_head(const struct run *r, bool in, struct command *c)
+{
+    const struct mfs_stage_plan *p = r->plan;
+    char call[24], jobs[16], flags[4];
+
+    snprintf(call, sizeof call, "%" PRIu64, mfs_stage_call(p->list));
+    snprintf(jobs, sizeof jobs, "%u", p->threads);
+    snprintf(flags, sizeof flags, "%s%s%s", p->exact ? "e" : "", p->verify ? "v" : "",
+             p->progress ? "c" : "");
+    return mfs_stage_words_put(
+        &c->head, (const char *const[]){"memefs-stage", "1", in ? "in" : "out", p->target, call,
+                                        jobs, flags, r->nodes->root, c->node->root, NULL});
+}
+
+static int put_body(struct run *r)
+{
+    int rc = 0;
+
+    for (uint32_t i = 0; !rc && i < r->plan->list->n; i++) {
+        const struct mfs_stage_entry *e = &r->plan->list->entry[i];
+        char sum[2 * MFS_STAGE_SUM + 1] = "";
+
+        if (e->has_sum)
+            mfs_text_hex(e->sum, sizeof e->sum, sum);
+        rc = mfs_stage_words_put(
+            &r->body, (const char *const[]){"entry", e->from, e->to ? e->to : "", sum, NULL});
+    }
+    return rc ? rc : mfs_buf_append(&r->body, "go\n", 3);
+}
+
+/* ---- a command ------------------------------------------------------------------------------- */
+
+static void close_end(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+static int spawn(struct command *c, int input, int output)
+{
+    char *const argv[] = {(char *)"sh", (char *)"-c", c->node->command, NULL};
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attr;
+    sigset_t all;
+    int rc;
+
+    sigfillset(&all);
+    posix_spawn_file_actions_init(&files);
+    posix_spawnattr_init(&attr);
+    rc = posix_spawn_file_actions_adddup2(&files, input, STDIN_FILENO);
+    if (!rc)
+        rc = posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
+    posix_spawnattr_setsigdefault(&attr, &all);
+    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF);
+    if (!rc)
+        rc = posix_spawn(&c->pid, "/bin/sh", &files, &attr, argv, environ);
+    posix_spawnattr_destroy(&attr);
+    posix_spawn_file_actions_destroy(&files);
+    if (rc)
+        c->pid = 0;
+    return -rc;
+}
+
+static int start(struct command *c)
+{
+    int in[2] = {-1, -1}, out[2] = {-1, -1}, rc = 0;
+
+    if (pipe2(in, O_CLOEXEC) < 0 || pipe2(out, O_CLOEXEC) < 0)
+        rc = -errno;
+    if (!rc)
+        rc = spawn(c, in[0], out[1]);
+    close_end(&in[0]);
+    close_end(&out[1]);
+    if (rc) {
+        close_end(&in[1]);
+        close_end(&out[0]);
+        return rc;
+    }
+    fcntl(in[1], F_SETFL, O_NONBLOCK);
+    fcntl(out[0], F_SETFL, O_NONBLOCK);
+    c->input = in[1];
+    c->output = out[0];
+    c->heard = mfs_clock_mono();
+    return 0;
+}
+
+static void give(const struct run *r, struct command *c)
+{
+    size_t head = mfs_buf_len(&c->head), body = mfs_buf_len(&r->body);
+    const char *from = c->given < head ? (char *)mfs_buf_data(&c->head) + c->given
+                                       : (char *)mfs_buf_data(&r->body) + (c->given - head);
+    ssize_t n = write(c->input, from, c->given < head ? head - c->given : head + body - c->given);
+
+    if (n > 0)
+        c->given += (size_t)n;
+    else if (errno != EAGAIN && errno != EINTR)
+        close_end(&c->input);
+}
+
+static bool is_given(const struct run *r, const struct command *c)
+{
+    return c->given == mfs_buf_len(&c->head) + mfs_buf_len(&r->body);
+}
+
+/* What is no worker's is a launcher's, and somebody should see it. */
+static void take_lines(const struct run *r, struct command *c)
+{
+    const char *name = r->n > 1 ? c->node->name : "";
+    char *data = mfs_buf_data(&c->lines), *end;
+    size_t len = mfs_buf_len(&c->lines), done = 0;
+
+    while (done < len && (end = memchr(data + done, '\n', len - done))) {
+        char *line = data + done, copy[512], plain[512];
+
+        *end = '\0';
+        mfs_text_copy(copy, sizeof copy, line);
+        if (!mfs_stage_crew_take(r->crew, c->number, name, line)) {
+            mfs_text_plain(plain, sizeof plain, copy);
+            mfs_stage_tally_say(r->tally, "%s: %s\n", c->node->name, plain);
+        }
+        done = (size_t)(end + 1 - data);
+    }
+    mfs_buf_consume(&c->lines, done);
+    if (mfs_buf_len(&c->lines) > LINE_MOST)
+        mfs_buf_clear(&c->lines);
+}
+
+static void hear(const struct run *r, struct command *c)
+{
+    char *room = mfs_buf_reserve(&c->lines, LINE_MOST);
+    ssize_t n = room ? read(c->output, room, LINE_MOST) : -1;
+
+    if (n > 0) {
+        mfs_buf_commit(&c->lines, (size_t)n);
+        c->heard = mfs_clock_mono();
+        take_lines(r, c);
+    } else if (n == 0 || !room || (errno != EAGAIN && errno != EINTR)) {
+        close_end(&c->output);
+    }
+}
+
+/* The session is its own: what the shell has started is told as well. */
+static void send(struct command *c, int signal)
+{
+    c->signal = signal;
+    kill(-c->pid, signal);
+}
+
+/* Told to end, by the end of its input, and soon made to. */
+static void press(struct command *c)
+{
+    int64_t now = mfs_clock_mono();
+
+    if (!c->told) {
+        c->told = now;
+        close_end(&c->input);
+    } else if (!c->signal && now - c->told > END_TIME) {
+        send(c, SIGTERM);
+    } else if (c->signal == SIGTERM && now - c->told > END_TIME + TERM_TIME) {
+        send(c, SIGKILL);
+        close_end(&c->output);
+    }
+}
+
+static void tell_death(const struct run *r, const struct command *c, int status)
+{
+    if (*r->plan->stop || mfs_stage_crew_ended(r->crew, c->number))
+        return;
+    if (c->given_up)
+        mfs_stage_tally_say(r->tally, "%s: has not answered: given up\n", c->node->name);
+    else
+        mfs_stage_tally_say(r->tally, "%s: ended before its part was done (%s %d): %s\n",
+                            c->node->name, WIFSIGNALED(status) ? "signal" : "status",
+                            WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
+                            c->node->command);
+}
+
+static void look_for_end(const struct run *r, struct command *c)
+{
+    int status;
+
+    if (waitpid(c->pid, &status, WNOHANG) != c->pid)
+        return;
+    if (c->output >= 0)
+        hear(r, c); /* its last words */
+    close_end(&c->input);
+    close_end(&c->output);
+    c->pid = 0;
+    tell_death(r, c, status);
+}
+
+static void look_after(const struct run *r, struct command *c)
+{
+    if (c->pid)
+        look_for_end(r, c);
+    if (!c->pid)
+        return;
+    if (!c->told && mfs_stage_crew_whole(r->crew) && mfs_clock_mono() - c->heard > SILENT)
+        c->given_up = true;
+    if (*r->plan->stop || c->given_up || c->told || mfs_stage_crew_ended(r->crew, c->number))
+        press(c);
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+static bool go_on(struct run *r)
+{
+    uint32_t alive = 0;
+
+    for (uint32_t i = 0; i < r->n; i++) {
+        struct command *c = &r->command[i];
+
+        look_after(r, c);
+        alive += c->pid != 0;
+        r->poll[2 * i] = (struct pollfd){.fd = c->output, .events = POLLIN};
+        r->poll[2 * i + 1] =
+            (struct pollfd){.fd = is_given(r, c) ? -1 : c->input, .events = POLLOUT};
+    }
+    return alive > 0;
+}
+
+static void follow(struct run *r)
+{
+    struct mfs_stage_counts sum;
+
+    while (go_on(r)) {
+        poll(r->poll, 2 * r->n, LOOK_EACH);
+        for (uint32_t i = 0; i < r->n; i++) {
+            if (r->poll[2 * i].revents)
+                hear(r, &r->command[i]);
+            if (r->poll[2 * i + 1].revents)
+                give(r, &r->command[i]);
+        }
+        mfs_stage_crew_count(r->crew, &sum);
+        mfs_stage_tally_set(r->tally, &sum);
+    }
+    mfs_stage_crew_count(r->crew, &sum);
+    mfs_stage_tally_set(r->tally, &sum);
+}
+
+static int open_run(struct run *r, const struct mfs_stage_nodes *nodes,
+                    const struct mfs_stage_plan *plan)
+{
+    *r = (struct run){.nodes = nodes, .plan = plan, .n = nodes->n};
+    mfs_buf_init(&r->body);
+    r->tally = mfs_stage_tally_create(plan->progress, NULL);
+    r->crew = mfs_stage_crew_create(r->tally);
+    r->command = calloc(r->n, sizeof *r->command);
+    r->poll = calloc(2 * (size_t)r->n, sizeof *r->poll);
+    if (!r->tally || !r->crew || !r->command || !r->poll)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < r->n; i++) {
+        struct command *c = &r->command[i];
+
+        c->node = &nodes->node[i];
+        c->number = i;
+        c->input = c->output = -1;
+        mfs_buf_init(&c->head);
+        mfs_buf_init(&c->lines);
+    }
+    return put_body(r);
+}
+
+static void close_run(struct run *r)
+{
+    for (uint32_t i = 0; r->command && i < r->n; i++) {
+        mfs_buf_fini(&r->command[i].head);
+        mfs_buf_fini(&r->command[i].lines);
+    }
+    free(r->command);
+    free(r->poll);
+    mfs_stage_crew_destroy(r->crew);
+    mfs_stage_tally_destroy(r->tally);
+    mfs_buf_fini(&r->body);
+}
+
+int mfs_stage_run_on(const struct mfs_stage_nodes *nodes, bool in,
+                     const struct mfs_stage_plan *plan, struct mfs_stage_result *result,
+                     struct mfs_err *err)
+{
+    struct run r;
+    int rc = open_run(&r, nodes, plan);
+    bool whole;
+
+    signal(SIGPIPE, SIG_IGN);
+    for (uint32_t i = 0; !rc && i < r.n; i++) {
+        rc = put_head(&r, in, &r.command[i]);
+        if (!rc)
+            rc = start(&r.command[i]);
+        if (rc)
+            mfs_stage_tally_say(r.tally, "%s: %s\n", r.command[i].node->name, strerror(-rc));
+        rc = rc == -ENOMEM ? rc : 0; /* the others will do */
+    }
+    if (rc) {
+        for (uint32_t i = 0; i < r.n && r.command; i++)
+            close_end(&r.command[i].input);
+        close_run(&r);
+        return mfs_err_set(err, rc, "%s", strerror(-rc));
+    }
+    follow(&r);
+    mfs_stage_tally_result(r.tally, result);
+    result->stopped = *plan->stop;
+    whole = mfs_stage_crew_result(r.crew, result);
+    close_run(&r);
+    if (whole || result->stopped || result->full)
+        return 0;
+    mfs_stage_result_fini(result);
+    return mfs_err_set(err, -EIO,
+                       "no node has come to the end of it, see above; the same call goes on from "
+                       "here");
+}
