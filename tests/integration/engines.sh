@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Workflow engines on a deployment, without a cluster: Snakemake by its plug-in, Dask and Parsl near the data, cwltool and
-# Nextflow in a mount. Those that are not installed are left out, and named (scripts/setup --tests, --workflows).
+# Nextflow in a mount. Those that are not installed are left out, and named (scripts/setup --libraries, --workflows).
 # ctest: slow release timeout=1200
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"

@@ -13,7 +13,7 @@ python_needs()
     [ -d "$PYTHON_SITE/memefs" ] || skip "the Python package is not built (scripts/setup --tests, then configure anew)"
     for module in memefs "$@"; do
         "$PYTHON" -c "import $module" 2>"$T/import.out" ||
-            skip "Python has no module $module (scripts/setup --tests): $(tail -n 1 "$T/import.out")"
+            skip "Python has no module $module (scripts/setup --tests --libraries): $(tail -n 1 "$T/import.out")"
     done
 }
 
