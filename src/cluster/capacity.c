@@ -100,6 +100,7 @@ void mfs_capacity_divide(uint64_t memory, uint32_t workers, struct mfs_capacity_
     rest = most(less(memory, CLIENT_FIXED + s->write_window + s->read_window), REST_LEAST);
     s->contents = (size_t)least(rest / 5 * 2, 128 * MIB);
     s->heads = (size_t)least(rest / 8, 32 * MIB);
+    s->held = (size_t)(memory / 8);
     s->kept = kept_of(rest / 4, workers);
     s->files = (uint32_t)least(rest / 10 / FILE_TAKES, FILES_MOST);
     s->names = (uint32_t)least(rest / 8 / NAME_TAKES, NAMES_MOST);

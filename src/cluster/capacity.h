@@ -61,6 +61,7 @@ struct mfs_capacity_shares {
         read_window; /* bytes: data/writeback/writeback.h, data/readahead/readahead.h */
     size_t contents; /* bytes of small files: meta/cache/contents.h */
     size_t heads;    /* bytes of small files that came with an open: vfs/content/head.h */
+    size_t held;     /* bytes of requests that wait for a worker */
     uint32_t kept;   /* bytes that a worker keeps of its request buffer */
     uint32_t files;  /* attributes that are kept under leases */
     uint32_t names;  /* names that are known of directories filled here */

@@ -1,6 +1,7 @@
 /* A store's life: options, tables, figures. */
 #include "store/internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -284,6 +285,20 @@ void mfs_store_parts(struct mfs_store *store, struct mfs_store_part *parts)
                                     .fenced = p->fenced};
     }
     pthread_mutex_unlock(&store->lock);
+}
+
+bool mfs_store_hangs(struct mfs_store *store, uint32_t part, int64_t ns)
+{
+    const struct mfs_part *p = &store->part[part];
+    int64_t now = mfs_clock_mono();
+    bool hangs;
+
+    assert(part < store->nparts);
+    pthread_mutex_lock(&store->lock);
+    hangs = p->silent_until > now || ago(now, p->down_since) > ns ||
+            (p->seen.waiting > 0 && now - p->seen.since > ns);
+    pthread_mutex_unlock(&store->lock);
+    return hangs;
 }
 
 bool mfs_store_node_full(struct mfs_store *store, uint32_t node, int64_t within)

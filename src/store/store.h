@@ -69,6 +69,10 @@ struct mfs_store_part {
 };
 void mfs_store_parts(struct mfs_store *store, struct mfs_store_part *parts); /* nparts of them */
 
+/* Has nothing come back for so many ns from a partition that is asked, or has it not answered in
+ * time a moment ago, or could it not be reached for so long? Any thread, does not block. */
+bool mfs_store_hangs(struct mfs_store *store, uint32_t part, int64_t ns);
+
 /* Which partitions should not be asked for what nobody needs yet: those that could not be reached
  * last, from which others have waited for an answer for 100 ms, or that are being moved. Sets their
  * bits, of nparts; returns how many they are. */

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Requests that take long: one that waits for a partition whose process is stopped is told while it waits, and
 # in the log when it has ended, with the partition; waits for locks tell who holds them; the log takes only so
-# many lines a second; -o slow=0 has none, -o nostats no files. Readers of trace get its end with the mount's.
+# many lines a second; -o slow=0 has none, -o nostats no files. The files answer when more requests wait than the
+# mount has workers. Readers of trace get its end with the mount's.
 # ctest: timeout=120 waits
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
@@ -73,7 +74,41 @@ many()
 must_happen 5 many
 timeout 10 memefs profile "$MNT1" --for 300ms >"$T/profile" || fail "profile beside requests that wait"
 grep -qE ' [2-9][0-9] not ended' "$T/profile" || fail "profile: $(cat "$T/profile")"
-for ((part = 1; part < 8; part++)); do
+
+# More than there are workers, of those that are not admitted in turn.
+for i in $(seq 60); do
+    stat "$MNT1/none$i" >/dev/null 2>&1 &
+    waiters+=("$!")
+done
+all_wait()
+{
+    timeout 5 cat "$MNT1/.memefs/stats.json" >"$T/stats.json" || return 1
+    jq -e '[.sources[].figures[] | select(.name == "memefs_requests_under_way").value] | add >= 32' "$T/stats.json"
+}
+must_happen 10 all_wait
+for file in stats nodes slow slow.json hot clients events; do
+    timeout 10 cat "$MNT1/.memefs/$file" >"$T/file" || fail "$file does not open when all workers wait"
+    [ -s "$T/file" ] || fail "$file is empty"
+done
+timeout 10 memefs profile "$MNT1" --for 300ms >"$T/profile" || fail "profile when all workers wait"
+
+# And when the partition hangs that has the root, through which the path leads: not for the first that have to ask
+# for it, once its lease is over, but then.
+redis_serving 0
+kill -STOP "$pid"
+root_waits()
+{
+    for file in stats nodes slow.json; do
+        cat "$MNT1/.memefs/$file" >"$T/$file.new" &
+        sleep 0.3
+        gone "$!" || return 1
+        [ -s "$T/$file.new" ] || fail "$file does not open while the root's partition hangs"
+    done
+    jq -e -s 'any(.[]; .open and .op == "getattr" and .waits_partition == 0)' "$T/slow.json.new"
+}
+must_happen 30 root_waits
+kill -INT "${waiters[@]}" 2>/dev/null || true # no program has to wait for what hangs
+for ((part = 0; part < 8; part++)); do
     redis_serving "$part"
     kill -CONT "$pid"
 done

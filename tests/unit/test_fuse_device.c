@@ -190,7 +190,8 @@ static int setup(void **state)
     assert_int_equal(fuse_session_mount(session, mountpoint), 0);
     assert_int_equal(mfs_device_attach(session, 1U << 20), 0);
     served.se = session;
-    assert_int_equal(mfs_workers_create(&served.workers, 4, &mfs_device_source, &served), 0);
+    assert_int_equal(mfs_workers_create(&served.workers, 4, 1U << 20, &mfs_device_source, &served),
+                     0);
     start_user();
     assert_int_equal(pthread_create(&server, NULL, serve, served.workers), 0);
     *state = session;

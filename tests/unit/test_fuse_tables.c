@@ -57,6 +57,8 @@ static void test_last_attrs_are_without_links(void **state)
     mfs_replied_attrs(l, &attr, MFS_SEC);
     attr.size = 5;
     mfs_replied_attrs(l, &attr, MFS_SEC);
+    assert_true(mfs_replied_last(l, attr.ino, &got));
+    assert_int_equal(got.nlink, attr.nlink);
     assert_true(mfs_replied_recall(l, attr.ino, &got));
     assert_true(got.ino == attr.ino && got.mode == attr.mode && got.size == 5);
     assert_int_equal(got.nlink, 0);

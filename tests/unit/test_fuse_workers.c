@@ -1,5 +1,6 @@
 /* Workers that serve requests, which here are the bytes of a pipe: few of them while requests come
- * one by one; and another one whenever all are kept waiting, whether they say so or not.
+ * one by one; another one whenever all are kept waiting, whether they say so or not; and what is
+ * urgent even when so many are kept waiting as may be.
  * ctest: threaded */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +22,8 @@
 #include "fuse/mount/workers.h"
 
 #define MOST     8
-#define PATIENCE 20 /* s */
+#define HELD     32U /* bytes, of which each request has one */
+#define PATIENCE 20  /* s */
 
 static struct mfs_workers *workers;
 static pthread_t runner;
@@ -31,8 +33,9 @@ static sem_t served;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
 static pthread_cond_t changed;
 static bool open_now;
-static unsigned held;            /* requests that are kept waiting … */
-static sem_t untold;             /* … and what those wait for that do not say so */
+static unsigned held; /* requests that are kept waiting … */
+static sem_t untold;  /* … and what those wait for that do not say so */
+static unsigned most_held;
 static pthread_t seen[MOST + 1]; /* threads that served something */
 static unsigned nseen;
 
@@ -51,7 +54,8 @@ static void note_thread(void)
 static void hold(void)
 {
     pthread_mutex_lock(&lock);
-    held++;
+    if (++held > most_held)
+        most_held = held;
     pthread_cond_broadcast(&changed);
     while (!open_now)
         mfs_cond_wait(&changed, &lock, PATIENCE * MFS_SEC);
@@ -92,15 +96,26 @@ static void pipe_serve(void *arg, char *buf, size_t len)
     (void)arg;
     assert_int_equal(len, 1);
     note_thread();
-    if (*buf == 'h')
+    if (*buf == 'h' || *buf == 'b')
         hold();
     else if (*buf == 'u')
         hold_untold();
     sem_post(&served);
 }
 
-static const struct mfs_workers_source source = {
-    .ready = pipe_ready, .wait = pipe_wait, .serve = pipe_serve, .size = 4096};
+/* 'a' waits for nothing, and a 'b' not for long, it says. */
+static enum mfs_workers_urgency pipe_urgency(void *arg, const char *buf, size_t len)
+{
+    (void)arg;
+    assert_int_equal(len, 1);
+    return *buf == 'a' ? MFS_WORKERS_AT_ONCE : *buf == 'b' ? MFS_WORKERS_BRIEF : MFS_WORKERS_NORMAL;
+}
+
+static const struct mfs_workers_source source = {.ready = pipe_ready,
+                                                 .wait = pipe_wait,
+                                                 .serve = pipe_serve,
+                                                 .urgency = pipe_urgency,
+                                                 .size = 4096};
 
 static void *run(void *arg)
 {
@@ -111,13 +126,13 @@ static void *run(void *arg)
 static int setup(void **state)
 {
     (void)state;
-    nseen = held = 0;
+    nseen = held = most_held = 0;
     open_now = false;
     assert_int_equal(mfs_cond_init(&changed), 0);
     assert_int_equal(sem_init(&served, 0, 0), 0);
     assert_int_equal(sem_init(&untold, 0, 0), 0);
     assert_int_equal(pipe(requests), 0);
-    assert_int_equal(mfs_workers_create(&workers, MOST, &source, NULL), 0);
+    assert_int_equal(mfs_workers_create(&workers, MOST, HELD, &source, NULL), 0);
     assert_int_equal(pthread_create(&runner, NULL, run, workers), 0);
     return 0;
 }
@@ -219,11 +234,68 @@ static void test_no_more_than_most(void **state)
     for (unsigned i = 0; i < 3 * MOST; i++)
         ask('h');
     wait_until_held(MOST);
+    ask('a');
+    is_served(); /* the others are held by now */
     let_go();
     for (unsigned i = 0; i < 3 * MOST; i++)
         is_served();
-    assert_int_equal(nseen, MOST);
+    assert_int_equal(most_held, MOST);
     mfs_workers_stop(workers);
+}
+
+/* What is urgent is served beside them: always what waits for nothing; else one at a time. */
+static void test_urgent_when_most_wait(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2 * MOST; i++)
+        ask(i % 2 ? 'h' : 'u');
+    wait_until_held(MOST);
+    for (unsigned i = 0; i < 3; i++)
+        ask('b');
+    wait_until_held(MOST + 1);
+    for (unsigned i = 0; i < 100; i++) {
+        ask('a');
+        is_served();
+    }
+    wait_until_held(MOST + 1);
+    let_go();
+    for (unsigned i = 0; i < MOST; i++)
+        sem_post(&untold);
+    for (unsigned i = 0; i < 2 * MOST + 3; i++)
+        is_served();
+    mfs_workers_stop(workers);
+}
+
+/* More than may be held stays where it comes from, and comes when there is room. */
+static void test_room_for_what_is_held(void **state)
+{
+    const unsigned all = MOST + HELD + 10;
+
+    (void)state;
+    for (unsigned i = 0; i < all; i++)
+        ask('h');
+    wait_until_held(MOST + 2);
+    let_go();
+    for (unsigned i = 0; i < all; i++)
+        is_served();
+    ask('a');
+    is_served();
+    mfs_workers_stop(workers);
+}
+
+/* What is held is not served when all is over. */
+static void test_stop_with_some_held(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2 * MOST; i++)
+        ask('h');
+    wait_until_held(MOST);
+    ask('a');
+    is_served();
+    mfs_workers_stop(workers);
+    let_go();
+    for (unsigned i = 0; i < MOST; i++)
+        is_served();
 }
 
 /* What was taken is served to the end, although no more is taken. */
@@ -257,6 +329,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_another_one_when_all_wait, setup, teardown),
         cmocka_unit_test_setup_teardown(test_another_one_when_all_wait_untold, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_more_than_most, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_urgent_when_most_wait, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_room_for_what_is_held, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_stop_with_some_held, setup, teardown),
         cmocka_unit_test_setup_teardown(test_stop_lets_them_end, setup, teardown),
         cmocka_unit_test_setup_teardown(test_end_of_requests, setup, teardown),
     };

@@ -87,8 +87,10 @@ int mfs_inside_create(struct mfs_fuse *m, const struct mfs_inside_opts *opts)
     mfs_buf_init(&i->clients.text);
     mfs_buf_init(&i->events.text);
     m->inside = i;
-    if (opts->files)
+    if (opts->files) {
         m->serve_inside = mfs_inside_serve;
+        m->urgency_inside = mfs_inside_urgency;
+    }
     i->watch = (struct mfs_request_watch){wants, ended, i};
     mfs_requests_watch(&i->watch);
     return start(i);

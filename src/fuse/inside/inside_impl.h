@@ -62,6 +62,9 @@ void mfs_streams_end(struct mfs_inside *i); /* after the thread's end */
 /* Takes a raw request that is for these files; false: it is not. */
 bool mfs_inside_serve(struct mfs_fuse *m, const char *raw, size_t len);
 
+/* They wait for nothing, but for cm where it is asked, and then not for long. */
+enum mfs_workers_urgency mfs_inside_urgency(const char *raw, size_t len);
+
 void mfs_inside_close_all(struct mfs_fuse *m); /* what its readers never closed */
 
 /* An answer: 0 with n bytes, or -errno. */

@@ -25,27 +25,27 @@
 
 typedef int text_fn(struct mfs_fuse *m, bool json, struct mfs_buf *to);
 
-/* text NULL: lines as they come. */
+/* text NULL: lines as they come. `asks`: to open it may take a while. */
 static const struct file {
     const char *name;
     uint32_t mode;
-    bool json;
+    bool json, asks;
     text_fn *text;
 } files[] = {
-    {"stats", 0444, false, mfs_text_of_stats},
-    {"stats.json", 0444, true, mfs_text_of_stats},
-    {"nodes", 0444, false, mfs_text_of_nodes},
-    {"nodes.json", 0444, true, mfs_text_of_nodes},
-    {"clients", 0400, false, mfs_text_of_clients},
-    {"clients.json", 0400, true, mfs_text_of_clients},
-    {"events", 0400, false, mfs_text_of_events},
-    {"events.json", 0400, true, mfs_text_of_events},
-    {"hot", 0400, false, mfs_text_of_hot},
-    {"hot.json", 0400, true, mfs_text_of_hot},
-    {"slow", 0400, false, mfs_text_of_slow},
-    {"slow.json", 0400, true, mfs_text_of_slow},
-    {"trace", 0400, false, NULL},
-    {"trace.json", 0400, true, NULL},
+    {"stats", 0444, false, false, mfs_text_of_stats},
+    {"stats.json", 0444, true, false, mfs_text_of_stats},
+    {"nodes", 0444, false, false, mfs_text_of_nodes},
+    {"nodes.json", 0444, true, false, mfs_text_of_nodes},
+    {"clients", 0400, false, true, mfs_text_of_clients},
+    {"clients.json", 0400, true, true, mfs_text_of_clients},
+    {"events", 0400, false, true, mfs_text_of_events},
+    {"events.json", 0400, true, true, mfs_text_of_events},
+    {"hot", 0400, false, false, mfs_text_of_hot},
+    {"hot.json", 0400, true, false, mfs_text_of_hot},
+    {"slow", 0400, false, false, mfs_text_of_slow},
+    {"slow.json", 0400, true, false, mfs_text_of_slow},
+    {"trace", 0400, false, false, NULL},
+    {"trace.json", 0400, true, false, NULL},
 };
 
 #define FILES ((unsigned)(sizeof files / sizeof *files))
@@ -371,6 +371,31 @@ static bool serve_outside(const struct request *r)
     if (names_it(r->in.nodeid, name) || touches_second(r, name))
         return answer(r, -EACCES, NULL, 0), true;
     return false;
+}
+
+static bool names_it_alone(const struct request *r)
+{
+    return r->in.opcode == FUSE_LOOKUP && r->len > 0 && r->body[r->len - 1] == '\0' &&
+           names_it(r->in.nodeid, r->body);
+}
+
+/* What libfuse gets of them is not urgent. */
+enum mfs_workers_urgency mfs_inside_urgency(const char *raw, size_t len)
+{
+    struct request r = {.body = raw + sizeof r.in, .len = len - sizeof r.in};
+    const struct file *f;
+
+    if (len < sizeof r.in)
+        return MFS_WORKERS_NORMAL;
+    memcpy(&r.in, raw, sizeof r.in);
+    if (names_it_alone(&r))
+        return MFS_WORKERS_AT_ONCE;
+    if (!mfs_nodeids_is_inside(r.in.nodeid) || r.in.opcode == FUSE_FORGET ||
+        r.in.opcode == FUSE_STATFS)
+        return MFS_WORKERS_NORMAL;
+    f = file_of(r.in.nodeid);
+    return r.in.opcode == FUSE_OPEN && f != NULL && f->asks ? MFS_WORKERS_BRIEF
+                                                            : MFS_WORKERS_AT_ONCE;
 }
 
 static bool interrupt(const struct request *r)

@@ -75,7 +75,7 @@ static int add_requests(struct mfs_fuse *m, struct mfs_metric_snapshot *s)
     if (kernel >= 0)
         more[s->n++] = (struct mfs_metric_sample){
             .name = "memefs_requests_waiting",
-            .help = "Requests that wait in the kernel.",
+            .help = "Requests that wait in the kernel or for a worker.",
             .kind = MFS_METRIC_GAUGE,
             .value = kernel > under_way ? (uint64_t)(kernel - under_way) : 0};
     return 0;

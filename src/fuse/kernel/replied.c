@@ -100,7 +100,7 @@ void mfs_replied_attrs(struct mfs_replied *r, const struct mfs_attr *attr, int64
     pthread_mutex_unlock(lock);
 }
 
-bool mfs_replied_recall(struct mfs_replied *r, uint64_t ino, struct mfs_attr *attr)
+bool mfs_replied_last(struct mfs_replied *r, uint64_t ino, struct mfs_attr *attr)
 {
     pthread_mutex_t *lock;
     struct set *s = lock_set(r, ino, &lock);
@@ -110,9 +110,17 @@ bool mfs_replied_recall(struct mfs_replied *r, uint64_t ino, struct mfs_attr *at
     if (known) {
         s->used[i] = ++s->now;
         *attr = s->attr[i];
-        attr->nlink = 0;
     }
     pthread_mutex_unlock(lock);
+    return known;
+}
+
+bool mfs_replied_recall(struct mfs_replied *r, uint64_t ino, struct mfs_attr *attr)
+{
+    bool known = mfs_replied_last(r, ino, attr);
+
+    if (known)
+        attr->nlink = 0;
     return known;
 }
 

@@ -28,6 +28,9 @@ void mfs_replied_attrs(struct mfs_replied *r, const struct mfs_attr *attr, int64
 /* What is known of an inode that is gone, its link count 0. False: nothing; *attr stays. */
 bool mfs_replied_recall(struct mfs_replied *r, uint64_t ino, struct mfs_attr *attr);
 
+/* What it was last replied of one that is there. */
+bool mfs_replied_last(struct mfs_replied *r, uint64_t ino, struct mfs_attr *attr);
+
 /* mfs_sizes_* of the inode. */
 void mfs_replied_extended(struct mfs_replied *r, uint64_t ino, uint64_t end);
 bool mfs_replied_may_extend(struct mfs_replied *r, uint64_t ino, uint64_t end, int64_t seen);

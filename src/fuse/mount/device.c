@@ -17,10 +17,14 @@
 
 #include <linux/fuse.h>
 
+#include "base/clock.h"
+#include "base/ino.h"
 #include "base/log.h"
 #include "cluster/capacity.h"
+#include "cluster/placement.h"
 #include "fuse/kernel/nodeids.h"
 #include "fuse/uring/uring.h"
+#include "store/store.h"
 
 /* linux/fuse.h may be older than the kernel. */
 #define NOTIFY_INC_EPOCH 8         /* FUSE_NOTIFY_INC_EPOCH */
@@ -34,6 +38,8 @@
 /* The longest request has its two headers before the data. */
 #define REQUEST_SIZE (MFS_CAPACITY_REQUEST + 4096U)
 
+#define HANGS MFS_SEC /* a partition that has been silent for so long */
+
 static_assert(sizeof(struct fuse_in_header) + sizeof(struct fuse_write_in) <= 4096,
               "headers find room");
 
@@ -44,7 +50,7 @@ static atomic_uint agreed, agreed2;      /* … and what it was answered */
 static _Thread_local bool kills;
 static size_t kept;                  /* of a worker's buffer, see device.h; SIZE_MAX: all of it */
 static _Thread_local size_t touched; /* of it, by the last request */
-static _Thread_local bool admitted;  /* its last request, see fuse/kernel/admission.h */
+static _Thread_local bool admitted;  /* the request that it serves, see fuse/kernel/admission.h */
 
 /* A field of the request that lies `off` bytes behind its header; 0 when it is shorter. */
 static uint32_t field(const char *request, size_t len, size_t off)
@@ -125,6 +131,31 @@ bool mfs_device_may_wait(const char *request, size_t len)
     return in.opcode < sizeof waits_of && waits_of[in.opcode] == ALWAYS;
 }
 
+bool mfs_device_root_hangs(const struct mfs_fuse *m, uid_t uid)
+{
+    return m->serve_inside != NULL && (uid == 0 || uid == geteuid()) &&
+           mfs_store_hangs(mfs_vfs_store(m->vfs), mfs_ino_home(MFS_ROOT_INO), HANGS);
+}
+
+/* What leads to the files that tell why requests wait, and what ends a wait. The look-up of another
+ * name than theirs is refused there. */
+enum mfs_workers_urgency mfs_device_urgency(void *arg, const char *request, size_t len)
+{
+    const struct mfs_fuse *m = arg;
+    struct fuse_in_header in;
+
+    if (len < sizeof in)
+        return MFS_WORKERS_NORMAL;
+    memcpy(&in, request, sizeof in);
+    if (in.opcode == FUSE_INTERRUPT)
+        return MFS_WORKERS_AT_ONCE;
+    if (m->serve_inside == NULL)
+        return MFS_WORKERS_NORMAL;
+    if (in.opcode == FUSE_GETATTR && in.nodeid == FUSE_ROOT_ID) /* may the path be taken? */
+        return mfs_device_root_hangs(m, in.uid) ? MFS_WORKERS_AT_ONCE : MFS_WORKERS_BRIEF;
+    return m->urgency_inside(request, len);
+}
+
 static void give_back(char *buf)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -141,7 +172,6 @@ static size_t ready(void *arg, char *buf)
     struct mfs_fuse *m = arg;
     size_t n = admitted ? mfs_admission_next(m->admission, buf) : 0;
 
-    admitted = n > 0;
     if (n == 0 && touched > kept) { /* the worker may sleep for long now */
         give_back(buf);
         touched = 0;
@@ -165,10 +195,10 @@ static ssize_t wait_for_request(void *arg, char *buf)
     struct mfs_fuse *m = arg;
     ssize_t n;
 
-    do {
+    do
         n = read_request(m, buf);
-        admitted = n > 0 && mfs_device_may_wait(buf, (size_t)n);
-    } while (admitted && !mfs_admission_admit(m->admission, buf, (size_t)n));
+    while (n > 0 && mfs_device_may_wait(buf, (size_t)n) &&
+           !mfs_admission_admit(m->admission, buf, (size_t)n));
     return n;
 }
 
@@ -189,11 +219,15 @@ static void serve(void *arg, char *buf, size_t len)
 {
     if (len > touched)
         touched = len;
+    admitted = mfs_device_may_wait(buf, len);
     mfs_device_serve(arg, buf, len);
 }
 
-const struct mfs_workers_source mfs_device_source = {
-    .ready = ready, .wait = wait_for_request, .serve = serve, .size = REQUEST_SIZE};
+const struct mfs_workers_source mfs_device_source = {.ready = ready,
+                                                     .wait = wait_for_request,
+                                                     .serve = serve,
+                                                     .urgency = mfs_device_urgency,
+                                                     .size = REQUEST_SIZE};
 
 /* libfuse wants one, and does not read. */
 static ssize_t refuse_to_read(int fd, void *buf, size_t len, void *userdata)

@@ -30,6 +30,13 @@ extern const struct mfs_workers_source mfs_device_source;
  * mfs_fuse. The request is changed. */
 void mfs_device_serve(void *arg, char *request, size_t len);
 bool mfs_device_may_wait(const char *request, size_t len); /* see fuse/kernel/admission.h */
+enum mfs_workers_urgency mfs_device_urgency(void *arg, const char *request, size_t len);
+
+/* The path to .memefs leads through the root, whose attributes the kernel asks for on the way. Does
+ * their partition hang, and may the user read everything there? Then they are those that were told
+ * last, for once: what a mount tells of partitions that hang must not wait for them. Any thread,
+ * does not block. */
+bool mfs_device_root_hangs(const struct mfs_fuse *m, uid_t uid);
 
 /* An answer of ours, which begins with a struct fuse_out_header whose length is filled in here. To
  * a request that libfuse has not seen; any thread. */

@@ -192,6 +192,7 @@ static void start_uring(struct mfs_fuse *m)
                                             .admitted = admitted_at_once(o),
                                             .kept = (size_t)m->shares.kept * o->workers,
                                             .may_wait = mfs_device_may_wait,
+                                            .urgency = mfs_device_urgency,
                                             .serve = mfs_device_serve,
                                             .arg = m};
     int rc;
@@ -208,7 +209,8 @@ static void start_uring(struct mfs_fuse *m)
 static int serve(struct mfs_fuse *m, int channel, struct mfs_err *err)
 {
     struct mfs_signals signals;
-    int rc = mfs_workers_create(&m->workers, m->config->options.workers, &mfs_device_source, m);
+    int rc = mfs_workers_create(&m->workers, m->config->options.workers, m->shares.held,
+                                &mfs_device_source, m);
 
     start_uring(m);
     if (rc == 0)

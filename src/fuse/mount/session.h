@@ -16,6 +16,7 @@
 #include "fuse/kernel/nodeids.h"
 #include "fuse/mount/retries.h"
 #include "fuse/mount/request_metrics.h"
+#include "fuse/mount/workers.h"
 #include "fuse/kernel/admission.h"
 #include "fuse/kernel/lookup_attrs.h"
 #include "fuse/kernel/recalls.h"
@@ -26,7 +27,6 @@ struct mfs_inside;
 struct mfs_mount_config;
 struct mfs_uring;
 struct mfs_recaller;
-struct mfs_workers;
 
 struct mfs_fuse {
     const struct mfs_mount_config *config;
@@ -46,7 +46,8 @@ struct mfs_fuse {
     struct fuse_session *se;
     struct mfs_workers *workers;
     struct mfs_inside *inside; /* .memefs, and what is slow: fuse/inside/inside.h */
-    bool (*serve_inside)(struct mfs_fuse *m, const char *raw, size_t len); /* true: it was its */
+    bool (*serve_inside)(struct mfs_fuse *m, const char *raw, size_t len);   /* true: it was its */
+    enum mfs_workers_urgency (*urgency_inside)(const char *raw, size_t len); /* with that */
     struct mfs_uring *uring;           /* NULL: requests come by /dev/fuse alone */
     struct mfs_capacity_shares shares; /* of the memory that it may take */
     double timeout;                    /* of names and attributes, s */

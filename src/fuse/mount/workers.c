@@ -1,8 +1,11 @@
 /* A worker is reading (waits for a request), working, waiting (for something else, in the midst of
  * a request), or asleep in the stack of idle ones. `reading` counts also those that are woken, or
  * are being made, in order to read: the one that lets another one read counts it. Invariant, except
- * while a wait is not told: reading > 0, or working >= processors, or there are `most` threads and
- * none is idle. */
+ * while a wait is not told: reading > 0, or working >= processors, or all threads that there may be
+ * serve something.
+ *
+ * A worker that has read a request serves it as one of `most`, or as one of the spare ones, or puts
+ * it into the queue `held` and reads on. The queue is empty while fewer than `most` serve. */
 #include "fuse/mount/workers.h"
 
 #include <assert.h>
@@ -16,6 +19,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <utlist.h>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/threads/thread.h"
@@ -23,6 +28,7 @@
 #include "base/waits.h"
 
 #define READERS 2
+#define SPARE   2U /* threads: one serves what is MFS_WORKERS_BRIEF, one what never waits */
 #define LOOK    (50 * MFS_MSEC)
 #define KICK    SIGUSR2 /* gets a worker out of its wait for a request */
 #define KICKS   (20 * MFS_MSEC)
@@ -31,22 +37,35 @@ struct worker {
     struct mfs_workers *pool;
     pthread_t thread;
     char *buf;
-    sem_t wake;          /* it may read, or all is over */
-    bool reads;          /* may be in source->wait */
-    struct worker *next; /* in the stack of idle ones */
+    sem_t wake;                  /* it may read, or all is over */
+    bool reads;                  /* may be in source->wait */
+    enum mfs_workers_urgency as; /* what it serves counts as */
+    struct worker *next;         /* in the stack of idle ones */
     struct mfs_waits waits;
+};
+
+struct held {
+    struct held *prev, *next;
+    bool brief;
+    size_t len;
+    char request[];
 };
 
 struct mfs_workers {
     const struct mfs_workers_source *source;
     void *arg;
     unsigned most, processors;
+    size_t hold; /* bytes of requests that may be held */
     struct mfs_ticker ticker;
     pthread_mutex_t lock; /* guards what follows; a leaf */
     pthread_cond_t ended;
-    struct worker *all;  /* `most`; the first `made` of them have begun … */
+    struct worker *all;  /* `most` and SPARE; the first `made` of them have begun … */
     unsigned made, over; /* … and so many have returned */
     unsigned reading, working;
+    unsigned serving; /* requests that are MFS_WORKERS_NORMAL, or served as such, also waiting */
+    bool brief;       /* one that is MFS_WORKERS_BRIEF is served beside them */
+    struct held *held;
+    size_t held_bytes;
     struct worker *idle;  /* the last one first */
     uint64_t taken, seen; /* requests; as of the ticker's last look */
     bool stop;
@@ -83,7 +102,7 @@ static void let_one_read(struct mfs_workers *p)
         w->reads = true;
         p->reading++;
         sem_post(&w->wake);
-    } else if (p->made < p->most) {
+    } else if (p->made < p->most + SPARE) {
         make(p);
     }
 }
@@ -138,25 +157,94 @@ static bool may_read(struct mfs_workers *p, struct worker *w)
     return reads;
 }
 
-/* The worker no longer reads, as it has a request, or as there is none (len <= 0). */
-static void has_read(struct mfs_workers *p, struct worker *w, ssize_t len)
+/* False: no room, so that the worker has to serve it. Lock held. */
+static bool hold(struct mfs_workers *p, const char *request, size_t len, bool brief)
 {
+    struct held *h = p->held_bytes + len <= p->hold ? malloc(sizeof *h + len) : NULL;
+
+    if (h == NULL)
+        return false;
+    h->brief = brief;
+    h->len = len;
+    memcpy(h->request, request, len);
+    DL_APPEND(p->held, h);
+    p->held_bytes += len;
+    return true;
+}
+
+/* Is the worker to serve what it has read? Lock held. */
+static bool may_serve(struct mfs_workers *p, struct worker *w, size_t len,
+                      enum mfs_workers_urgency urgency)
+{
+    w->as = MFS_WORKERS_NORMAL;
+    if (p->serving >= p->most) {
+        if (urgency == MFS_WORKERS_AT_ONCE || (urgency == MFS_WORKERS_BRIEF && !p->brief))
+            w->as = urgency;
+        else if (hold(p, w->buf, len, urgency == MFS_WORKERS_BRIEF))
+            return false;
+    }
+    p->serving += w->as == MFS_WORKERS_NORMAL;
+    p->brief |= w->as == MFS_WORKERS_BRIEF;
+    return true;
+}
+
+/* The worker no longer reads, as it has a request, or as there is none (len <= 0). True: it is to
+ * serve one. */
+static bool has_read(struct mfs_workers *p, struct worker *w, ssize_t len)
+{
+    enum mfs_workers_urgency urgency = MFS_WORKERS_NORMAL;
+    bool serves;
+
+    if (len > 0)
+        urgency = p->source->urgency(p->arg, w->buf, (size_t)len);
     pthread_mutex_lock(&p->lock);
     w->reads = false;
     p->reading--;
-    if (len > 0) {
+    serves = len > 0 && may_serve(p, w, (size_t)len, urgency);
+    p->taken += len > 0;
+    if (serves) {
         p->working++;
-        p->taken++;
         look_for_readers(p);
     }
     pthread_mutex_unlock(&p->lock);
+    return serves;
 }
 
-static void has_served(struct mfs_workers *p)
+/* The first request held that the worker may serve next, as what it served last. NULL: none. Lock
+ * held. */
+static struct held *take_held(struct mfs_workers *p, const struct worker *w)
 {
+    struct held *h = w->as == MFS_WORKERS_AT_ONCE || p->stop ? NULL : p->held;
+
+    while (h != NULL && w->as == MFS_WORKERS_BRIEF && !h->brief)
+        h = h->next;
+    if (h != NULL) {
+        DL_DELETE(p->held, h);
+        p->held_bytes -= h->len;
+    }
+    return h;
+}
+
+/* A request was served. The length of the next one, or 0. */
+static size_t has_served(struct mfs_workers *p, struct worker *w)
+{
+    struct held *h;
+    size_t len = 0;
+
     pthread_mutex_lock(&p->lock);
-    p->working--;
+    h = p->serving <= p->most || w->as != MFS_WORKERS_NORMAL ? take_held(p, w) : NULL;
+    if (h == NULL) {
+        p->working--;
+        p->serving -= w->as == MFS_WORKERS_NORMAL;
+        p->brief &= w->as != MFS_WORKERS_BRIEF;
+    }
     pthread_mutex_unlock(&p->lock);
+    if (h != NULL) {
+        len = h->len;
+        memcpy(w->buf, h->request, len);
+    }
+    free(h);
+    return len;
 }
 
 static void end_with(struct mfs_workers *p, int rc)
@@ -188,10 +276,9 @@ static void serve(struct mfs_workers *p, struct worker *w, size_t len)
     while (len > 0) {
         p->source->serve(p->arg, w->buf, len);
         len = p->source->ready(p->arg, w->buf);
-        if (len > 0 && is_over(p))
-            len = 0;
+        if (len == 0 || is_over(p))
+            len = has_served(p, w);
     }
-    has_served(p);
 }
 
 static void *run(void *arg)
@@ -207,10 +294,9 @@ static void *run(void *arg)
     while (may_read(p, w)) {
         ssize_t n = p->source->wait(p->arg, w->buf);
 
-        has_read(p, w, n);
-        if (n > 0)
+        if (has_read(p, w, n))
             serve(p, w, (size_t)n);
-        else if (n != -EINTR)
+        else if (n <= 0 && n != -EINTR)
             end_with(p, (int)n);
     }
     mfs_waits_tell(NULL);
@@ -286,7 +372,7 @@ static unsigned processors(void)
 
 static int make_buffers(struct mfs_workers *p)
 {
-    for (unsigned i = 0; i < p->most; i++) {
+    for (unsigned i = 0; i < p->most + SPARE; i++) {
         struct worker *w = &p->all[i];
 
         w->pool = p;
@@ -302,7 +388,7 @@ static int make_buffers(struct mfs_workers *p)
     return 0;
 }
 
-int mfs_workers_create(struct mfs_workers **workers, unsigned most,
+int mfs_workers_create(struct mfs_workers **workers, unsigned most, size_t held,
                        const struct mfs_workers_source *source, void *arg)
 {
     struct sigaction kick = {.sa_handler = nothing};
@@ -318,8 +404,9 @@ int mfs_workers_create(struct mfs_workers **workers, unsigned most,
     p->source = source;
     p->arg = arg;
     p->most = most;
+    p->hold = held;
     p->processors = processors();
-    p->all = calloc(most, sizeof *p->all);
+    p->all = calloc(most + SPARE, sizeof *p->all);
     rc = p->all != NULL ? make_buffers(p) : -ENOMEM;
     if (rc == 0 && sigaction(KICK, &kick, NULL) < 0)
         rc = -errno;
@@ -332,9 +419,13 @@ int mfs_workers_create(struct mfs_workers **workers, unsigned most,
 
 void mfs_workers_destroy(struct mfs_workers *p)
 {
+    struct held *h, *next;
+
     if (p == NULL)
         return;
-    for (unsigned i = 0; p->all != NULL && i < p->most; i++)
+    DL_FOREACH_SAFE(p->held, h, next)
+    free(h);
+    for (unsigned i = 0; p->all != NULL && i < p->most + SPARE; i++)
         if (p->all[i].buf != NULL)
             munmap(p->all[i].buf, p->source->size);
     free(p->all);

@@ -8,9 +8,14 @@
  * Requests may depend on each other (a write that waits for another mount, whose answer waits for
  * pages that a read has locked). So no request may have to wait because all workers wait for
  * something: when nobody waits for a request, and fewer workers than processors are at work,
- * another one is woken, or made, until there are `most` of them. A worker is at work unless it has
- * told that it waits (base/waits.h). A wait that is not told is noticed by a look every 50 ms while
- * requests come.
+ * another one is woken, or made, until `most` of them serve requests. A worker is at work unless it
+ * has told that it waits (base/waits.h). A wait that is not told is noticed by a look every 50 ms
+ * while requests come.
+ *
+ * When `most` serve requests two more threads read on: what tells why everything waits must not
+ * wait with it. They serve what is urgent, and hold what is not in memory for the first worker that
+ * is through with its request. When there is no room for more of these they serve one, too, and
+ * then the kernel holds the rest.
  *
  * Where requests come from is the source's: /dev/fuse (device.h). */
 #ifndef MFS_FUSE_MOUNT_WORKERS_H
@@ -22,6 +27,12 @@
 
 struct mfs_workers;
 
+enum mfs_workers_urgency {
+    MFS_WORKERS_NORMAL,
+    MFS_WORKERS_BRIEF,  /* it may wait, but others like it are few, or can wait for it */
+    MFS_WORKERS_AT_ONCE /* it waits for nothing */
+};
+
 struct mfs_workers_source {
     /* Called by any worker, each with a buffer of its own of `size` bytes.
      *
@@ -31,11 +42,14 @@ struct mfs_workers_source {
      * to be called again; another -errno: there will be no more. */
     ssize_t (*wait)(void *arg, char *buf);
     void (*serve)(void *arg, char *buf, size_t len); /* may wait */
+    /* Of what was waited for; does not block. What is urgent is none of `ready`. */
+    enum mfs_workers_urgency (*urgency)(void *arg, const char *buf, size_t len);
     size_t size;
 };
 
-/* 0 or -errno. `most`: threads, 2 at least. The source must stay. */
-int mfs_workers_create(struct mfs_workers **w, unsigned most,
+/* 0 or -errno. `most`: requests that are served at once, 2 at least; `held`: bytes of those held.
+ * The source must stay. */
+int mfs_workers_create(struct mfs_workers **w, unsigned most, size_t held,
                        const struct mfs_workers_source *source, void *arg);
 void mfs_workers_destroy(struct mfs_workers *w); /* takes NULL; none runs */
 

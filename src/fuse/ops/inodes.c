@@ -9,6 +9,7 @@
 #include <linux/capability.h>
 
 #include "base/clock.h"
+#include "fuse/mount/device.h"
 #include "fuse/ops/ops.h"
 
 #define STATFS_BLOCK 4096U
@@ -36,6 +37,11 @@ void mfs_op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
             mfs_reply_known(req, 0, nodeid, &attr);
             return;
         }
+    }
+    if (nodeid == FUSE_ROOT_ID && mfs_device_root_hangs(m, fuse_req_ctx(req)->uid) &&
+        mfs_replied_last(m->replied, ino, &attr)) {
+        mfs_reply_unsure(req, &attr);
+        return;
     }
     rc = mfs_vfs_getattr(m->vfs, ino, &attr);
     if (rc == -ESTALE && mfs_replied_recall(m->replied, ino, &attr))

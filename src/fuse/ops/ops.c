@@ -163,6 +163,14 @@ void mfs_reply_known(fuse_req_t req, int rc, fuse_ino_t nodeid, struct mfs_attr 
     mfs_recalls_shown(m->recalls, attr->ino);
 }
 
+void mfs_reply_unsure(fuse_req_t req, const struct mfs_attr *attr)
+{
+    struct stat st;
+
+    fill_stat(fuse_req_userdata(req), attr, &st);
+    fuse_reply_attr(req, &st, 0);
+}
+
 void mfs_reply_attr(fuse_req_t req, int rc, fuse_ino_t nodeid, const struct mfs_attr *attr)
 {
     struct mfs_fuse *m = fuse_req_userdata(req);

@@ -24,6 +24,8 @@ void mfs_op_answer_detached(fuse_req_t req, struct mfs_request *timing, int rc);
 void mfs_reply_entry(fuse_req_t req, int rc, fuse_ino_t parent, const char *name,
                      const struct mfs_attr *attr, bool shown);
 void mfs_reply_attr(fuse_req_t req, int rc, fuse_ino_t nodeid, const struct mfs_attr *attr);
+/* The kernel is to use them once. */
+void mfs_reply_unsure(fuse_req_t req, const struct mfs_attr *attr);
 /* Likewise to GETATTR: the kernel may use the attributes until they are recalled, if that is
  * possible; then *attr are those of now. */
 void mfs_reply_known(fuse_req_t req, int rc, fuse_ino_t nodeid, struct mfs_attr *attr);

@@ -31,6 +31,7 @@ struct mfs_uring_entry {
     uint64_t commit_id;      /* … of the last reply that was submitted; 0: none was */
     _Atomic enum mfs_uring_state state;
     bool admitted;  /* see fuse/kernel/admission.h */
+    bool beside;    /* it is served though `most` others are */
     char *request;  /* as it would have come from /dev/fuse */
     size_t length;  /* of that */
     size_t touched; /* bytes of the payload, since they were given back */

@@ -30,14 +30,17 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+#include "fuse/mount/workers.h"
+
 struct mfs_uring;
 
 struct mfs_uring_source {
     const char *path;  /* of the mount */
-    unsigned most;     /* requests that are served at once */
+    unsigned most;     /* requests that are served at once, beside a few that are urgent */
     unsigned admitted; /* … of those that may_wait, see fuse/kernel/admission.h */
     size_t kept;       /* bytes that the entries of waiting workers may keep resident, over all */
     bool (*may_wait)(const char *request, size_t len);
+    enum mfs_workers_urgency (*urgency)(void *arg, const char *request, size_t len);
     void (*serve)(void *arg, char *request, size_t len);
     void *arg;
 };

@@ -69,6 +69,7 @@ struct mfs_uring {
     struct mfs_uring_entry *again;    /* … to submit once more, a moment later */
     struct worker *all, *idle;
     unsigned made, over, busy;
+    unsigned beside; /* of the busy ones, with what is urgent */
     /* The dispatcher's. */
     struct mfs_ring ring;
     unsigned queues;

@@ -15,48 +15,87 @@
 #include "base/threads/thread.h"
 
 #define MOMENT MFS_MSEC /* until the kernel may have memory */
+#define SPARE  2U       /* workers beside the most, for what is urgent; one of them never waits */
 
 _Thread_local struct mfs_uring_entry *mfs_uring_served;
 static _Thread_local struct worker *self;
 
 static void *work(void *arg);
 
+/* May it be served though as many are as may be? Lock held. */
+static bool may_be_beside(const struct mfs_uring *u, const struct mfs_uring_entry *e)
+{
+    switch (u->source.urgency(u->source.arg, e->request, e->length)) {
+    case MFS_WORKERS_AT_ONCE:
+        return u->beside < SPARE;
+    case MFS_WORKERS_BRIEF:
+        return u->beside == 0;
+    default:
+        return false;
+    }
+}
+
+/* Takes the first request that is ready and may be served now. NULL: none. Lock held. */
+static struct mfs_uring_entry *take_ready(struct mfs_uring *u)
+{
+    bool beside = u->busy >= u->source.most;
+    struct mfs_uring_entry *e = atomic_load(&u->stop) ? NULL : u->ready;
+
+    while (e != NULL && beside && !may_be_beside(u, e))
+        e = e->next;
+    if (e == NULL)
+        return NULL;
+    DL_DELETE(u->ready, e);
+    e->beside = beside;
+    u->beside += beside;
+    u->busy++;
+    return e;
+}
+
+/* Lock held. */
+static void put_back(struct mfs_uring *u, struct mfs_uring_entry *e)
+{
+    DL_PREPEND(u->ready, e);
+    u->beside -= e->beside;
+    e->beside = false;
+    u->busy--;
+}
+
 /* Lock held. */
 static void make_worker(struct mfs_uring *u, struct mfs_uring_entry *e)
 {
     struct worker *w = calloc(1, sizeof *w);
+    int rc = -ENOMEM;
 
-    if (w == NULL)
-        return;
-    w->u = u;
-    w->given = e;
-    w->ring.fd = -1;
-    sem_init(&w->wake, 0, 0);
-    if (mfs_thread_start(&w->thread, "fuse-ring", work, w) < 0) {
+    if (w != NULL) {
+        w->u = u;
+        w->given = e;
+        w->ring.fd = -1;
+        sem_init(&w->wake, 0, 0);
+        rc = mfs_thread_start(&w->thread, "fuse-ring", work, w);
+    }
+    if (rc < 0) {
         free(w);
+        put_back(u, e);
         return;
     }
-    DL_DELETE(u->ready, e);
     LL_PREPEND(u->all, w);
     u->made++;
-    u->busy++;
 }
 
 void mfs_uring_use_worker(struct mfs_uring *u)
 {
-    struct mfs_uring_entry *e = u->ready;
+    struct mfs_uring_entry *e = take_ready(u);
     struct worker *w = u->idle;
 
-    if (e == NULL || u->busy >= u->source.most || atomic_load(&u->stop))
+    if (e == NULL)
         return;
     if (w == NULL) {
         make_worker(u, e);
         return;
     }
-    DL_DELETE(u->ready, e);
     u->idle = w->next_idle;
     w->given = e;
-    u->busy++;
     sem_post(&w->wake);
 }
 
@@ -109,7 +148,7 @@ bool mfs_uring_take(struct mfs_uring *u, struct mfs_uring_entry *e, int result)
 /* True when the reply is in the entry; else another thread has it, or will. */
 static bool serve(struct mfs_uring *u, struct mfs_uring_entry *e)
 {
-    bool admitted = e->admitted, answered;
+    bool admitted = e->admitted, beside = e->beside, answered;
     struct mfs_uring_entry *next;
     struct fuse_in_header in;
 
@@ -119,6 +158,7 @@ static bool serve(struct mfs_uring *u, struct mfs_uring_entry *e)
     mfs_uring_served = e;
     u->source.serve(u->source.arg, e->request, e->length);
     mfs_uring_served = NULL;
+    e->beside = false;
     answered = atomic_exchange(&e->state, MFS_URING_LEFT) == MFS_URING_ANSWERED;
     if (!answered && (in.opcode == FUSE_SETLKW || in.opcode == FUSE_READ)) {
         mfs_interrupts_watch(u->interrupts, in.unique, in.pid);
@@ -126,6 +166,11 @@ static bool serve(struct mfs_uring *u, struct mfs_uring_entry *e)
     }
     if (admitted && mfs_admission_next(u->admission, (char *)&next) > 0)
         mfs_uring_hand_over(u, next);
+    if (beside) {
+        pthread_mutex_lock(&u->lock);
+        u->beside--;
+        pthread_mutex_unlock(&u->lock);
+    }
     return answered;
 }
 
@@ -226,11 +271,8 @@ static struct mfs_uring_entry *next_ready(struct mfs_uring *u)
     struct mfs_uring_entry *e;
 
     pthread_mutex_lock(&u->lock);
-    e = atomic_load(&u->stop) ? NULL : u->ready;
-    if (e != NULL)
-        DL_DELETE(u->ready, e);
-    else
-        u->busy--;
+    u->busy--;
+    e = take_ready(u);
     pthread_mutex_unlock(&u->lock);
     return e;
 }
