@@ -209,12 +209,81 @@ static void finish(struct batch *b, struct step *s, const struct mfs_cmd *cmd)
 
 /* --- together --------------------------------------------------------------------------------- */
 
+/* A directory that may not have names in the partition yet, as far as is known. */
+struct spread {
+    uint64_t dir;
+    uint32_t part;
+    struct mfs_ino_arg key;
+    struct mfs_args args;
+};
+
+static bool is_among(const struct spread *all, size_t n, uint64_t dir, uint32_t part)
+{
+    for (size_t i = 0; i < n; i++)
+        if (all[i].dir == dir && all[i].part == part)
+            return true;
+    return false;
+}
+
+static size_t find_spreads(struct mfs_meta *meta, const struct mfs_put *puts, size_t n,
+                           struct spread *all)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct mfs_put *p = &puts[i];
+        uint32_t part = mfs_placement_entry(p->parent, p->name, strlen(p->name), meta->nparts);
+
+        if (!check(p) && mfs_placement_home(p->parent) < meta->nparts &&
+            !mfs_dircache_bit(meta->dirs, p->parent, part, MFS_DIR_AGE) &&
+            !is_among(all, count, p->parent, part))
+            all[count++] = (struct spread){.dir = p->parent, .part = part};
+    }
+    return count;
+}
+
+static void add_spread(struct spread *s, struct mfs_cmd *cmd)
+{
+    s->key = mfs_ino_arg(s->dir);
+    mfs_args_init(&s->args, "mfs_dirbit");
+    mfs_args_bin(&s->args, s->key.b, sizeof s->key.b);
+    mfs_args_int(&s->args, s->part);
+    *cmd = mfs_args_cmd(&s->args, mfs_placement_home(s->dir));
+    cmd->idempotent = true;
+}
+
+/* What each file would ask for by itself (mfs_meta_spread) is asked for at once. A directory whose
+ * answer is another one is left to that. */
+static void spread_all(struct batch *b, const struct mfs_put *puts, size_t n)
+{
+    struct spread *all = malloc(n * sizeof *all);
+    size_t count = all ? find_spreads(b->meta, puts, n, all) : 0;
+    int64_t asked = mfs_clock_mono();
+
+    for (size_t i = 0; i < count; i++)
+        add_spread(&all[i], &b->cmds[i]);
+    if (count)
+        mfs_session_note_outcome(b->meta, mfs_store_exec(b->meta->store, b->cmds, count));
+    for (size_t i = 0; i < count; i++) {
+        struct mfs_bytes text = mfs_reply_bytes(b->cmds[i].reply);
+        struct mfs_attr attr;
+
+        if (!b->cmds[i].rc && text.n > 1 && text.p[0] == MFS_ANSWER_DONE)
+            mfs_meta_take(b->meta, all[i].dir, (struct mfs_bytes){text.p + 1, text.n - 1}, asked,
+                          &attr);
+    }
+    mfs_cmds_fini(b->cmds, count);
+    free(all);
+}
+
 static void run(struct batch *b, struct mfs_put *puts, size_t n)
 {
     struct mfs_meta *meta = b->meta;
 
     b->now = mfs_clock_real();
     b->time = mfs_time_arg(b->now);
+    if (n > 1)
+        spread_all(b, puts, n);
     b->not_after = mfs_not_after(meta);
     mfs_unregistered_removing(meta->unregistered);
     for (size_t i = 0; i < n; i++)
