@@ -320,6 +320,12 @@ int memefs_queue_put(struct memefs_queue *queue, const char *path, const void *b
                      unsigned flags, void *data);
 int memefs_queue_get(struct memefs_queue *queue, const char *path, void *buf, size_t size,
                      void *data);
+/* Many at once as one request; items and what they point to must stay until it is reaped. */
+int memefs_queue_mput(struct memefs_queue *queue, struct memefs_item *items, size_t n,
+                      unsigned flags, void *data);
+int memefs_queue_mget(struct memefs_queue *queue, struct memefs_item *items, size_t n, void *data);
+int memefs_queue_stat(struct memefs_queue *queue, const char *path, struct stat *st, int at_flags,
+                      void *data); /* AT_SYMLINK_NOFOLLOW */
 int memefs_queue_pread(struct memefs_queue *queue, struct memefs_file *file, void *buf, size_t len,
                        off_t off, void *data);
 int memefs_queue_pwrite(struct memefs_queue *queue, struct memefs_file *file, const void *buf,

@@ -65,6 +65,21 @@ static int64_t serve_get(struct memefs *fs, struct request *r)
     return mfs_lib_get(fs, r->path, r->buf, r->len, NULL);
 }
 
+static int64_t serve_mput(struct memefs *fs, struct request *r)
+{
+    return memefs_mput(fs, r->buf, r->len, r->flags);
+}
+
+static int64_t serve_mget(struct memefs *fs, struct request *r)
+{
+    return memefs_mget(fs, r->buf, r->len);
+}
+
+static int64_t serve_stat(struct memefs *fs, struct request *r)
+{
+    return memefs_fstatat(fs, NULL, r->path, r->buf, (int)r->flags);
+}
+
 static int64_t serve_pread(struct memefs *fs, struct request *r)
 {
     (void)fs;
@@ -264,6 +279,40 @@ int memefs_queue_get(struct memefs_queue *queue, const char *path, void *buf, si
     if (rc == 0)
         rc = submit(queue, &r, path);
     return (int)mfs_lib_end(rc, "queue_get", path);
+}
+
+int memefs_queue_mput(struct memefs_queue *queue, struct memefs_item *items, size_t n,
+                      unsigned flags, void *data)
+{
+    const struct request r = {
+        .serve = serve_mput, .buf = items, .len = n, .flags = flags, .data = data};
+    int rc = check(queue, items != NULL || n == 0);
+
+    if (rc == 0)
+        rc = submit(queue, &r, NULL);
+    return (int)mfs_lib_end(rc, "queue_mput", NULL);
+}
+
+int memefs_queue_mget(struct memefs_queue *queue, struct memefs_item *items, size_t n, void *data)
+{
+    const struct request r = {.serve = serve_mget, .buf = items, .len = n, .data = data};
+    int rc = check(queue, items != NULL || n == 0);
+
+    if (rc == 0)
+        rc = submit(queue, &r, NULL);
+    return (int)mfs_lib_end(rc, "queue_mget", NULL);
+}
+
+int memefs_queue_stat(struct memefs_queue *queue, const char *path, struct stat *st, int at_flags,
+                      void *data)
+{
+    const struct request r = {
+        .serve = serve_stat, .buf = st, .flags = (unsigned)at_flags, .data = data};
+    int rc = check(queue, path != NULL && st != NULL);
+
+    if (rc == 0)
+        rc = submit(queue, &r, path);
+    return (int)mfs_lib_end(rc, "queue_stat", path);
 }
 
 int memefs_queue_pread(struct memefs_queue *queue, struct memefs_file *file, void *buf, size_t len,

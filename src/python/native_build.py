@@ -130,6 +130,23 @@ struct memefs_item { const char *path; void *buf; size_t len; int64_t result; ..
 int memefs_mget(struct memefs *fs, struct memefs_item *items, size_t n);
 int memefs_mput(struct memefs *fs, struct memefs_item *items, size_t n, unsigned flags);
 
+struct memefs_queue;
+struct memefs_completion { void *data; int64_t result; ...; };
+int memefs_queue_create(struct memefs *fs, unsigned depth, unsigned threads, struct memefs_queue **queue);
+void memefs_queue_destroy(struct memefs_queue *queue);
+int memefs_queue_fd(struct memefs_queue *queue);
+int memefs_queue_get(struct memefs_queue *queue, const char *path, void *buf, size_t size, void *data);
+int memefs_queue_mput(struct memefs_queue *queue, struct memefs_item *items, size_t n, unsigned flags, void *data);
+int memefs_queue_mget(struct memefs_queue *queue, struct memefs_item *items, size_t n, void *data);
+int memefs_queue_stat(struct memefs_queue *queue, const char *path, struct stat *st, int at_flags, void *data);
+int memefs_queue_pread(struct memefs_queue *queue, struct memefs_file *file, void *buf, size_t len, off_t off,
+                       void *data);
+int memefs_queue_pwrite(struct memefs_queue *queue, struct memefs_file *file, const void *buf, size_t len, off_t off,
+                        void *data);
+int memefs_queue_fsync(struct memefs_queue *queue, struct memefs_file *file, void *data);
+int memefs_queue_reap(struct memefs_queue *queue, struct memefs_completion *done, unsigned most, unsigned least,
+                      int wait_ms);
+
 struct memefs_node { uint32_t id, partitions; char host[64]; uint32_t is_here; ...; };
 ssize_t memefs_nodes(struct memefs *fs, struct memefs_node *nodes, size_t size, size_t n);
 struct memefs_piece { uint64_t offset, length; uint32_t partition, node; ...; };

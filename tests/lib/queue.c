@@ -78,6 +78,37 @@ static void test_queued_files(void)
     memefs_queue_destroy(q);
 }
 
+static void test_queued_batches(void)
+{
+    struct memefs_item items[] = {{.path = "/q/m0", .buf = "zero", .len = 4},
+                                  {.path = "/q/none/m1", .buf = "one", .len = 3},
+                                  {.path = "/q/m2", .buf = "second", .len = 6}};
+    struct memefs_completion done;
+    struct memefs_queue *q;
+    struct stat st;
+
+    GOOD(memefs_queue_create(fs, 4, 1, &q));
+    EQUAL(-EINVAL, memefs_queue_mput(q, NULL, 1, 0, NULL));
+    EQUAL(-EINVAL, memefs_queue_stat(q, "/q", NULL, 0, NULL));
+    GOOD(memefs_queue_mput(q, items, 3, 0, items));
+    EQUAL(1, memefs_queue_reap(q, &done, 1, 1, -1));
+    CHECK(done.result == 1 && done.data == items);
+    EQUAL(-ENOENT, items[1].result);
+    for (size_t i = 0; i < 3; i++)
+        items[i] = (struct memefs_item){.path = items[i].path};
+    GOOD(memefs_queue_mget(q, items, 3, NULL));
+    GOOD(memefs_queue_stat(q, "/q/m2", &st, 0, &st));
+    EQUAL(1, memefs_queue_reap(q, &done, 1, 1, -1));
+    EQUAL(1, done.result);
+    CHECK(items[0].result == 4 && memcmp(items[0].buf, "zero", 4) == 0);
+    CHECK(items[1].result == -ENOENT && items[2].result == 6);
+    for (size_t i = 0; i < 3; i++)
+        memefs_free(items[i].buf);
+    EQUAL(1, memefs_queue_reap(q, &done, 1, 1, -1));
+    CHECK(done.result == 0 && done.data == &st && st.st_size == 6);
+    memefs_queue_destroy(q);
+}
+
 static int count_lost(void *arg, const struct memefs_lost_file *file)
 {
     (void)file;
@@ -126,6 +157,7 @@ int main(void)
     GOOD(memefs_mkdir(fs, "/q", 0755));
     test_queue();
     test_queued_files();
+    test_queued_batches();
     test_places();
     GOOD(memefs_disconnect(fs));
     return 0;

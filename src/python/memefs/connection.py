@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Optional, Union, cast
 
 from ._native import ffi, lib
+from .completions import Completions
 from .file import RawFile, flags_of
 from .handle import Handle, PathType, check, encode
 from .naming import default_name, state_dir_of
@@ -77,6 +78,7 @@ class Connection:
         self._closed = False
         self._files: weakref.WeakSet[RawFile] = weakref.WeakSet()
         self._layers: weakref.WeakSet[Any] = weakref.WeakSet()  # buffered and text files on top of these
+        self._queues: weakref.WeakSet[Completions] = weakref.WeakSet()  # of event loops
         self._handle = self._connect()
         _connections.add(self)
 
@@ -147,6 +149,8 @@ class Connection:
         self._closed = True
         if not self._handle.shut():
             return
+        for queue in list(self._queues):
+            queue.destroy()
         first: Optional[BaseException] = None
         for file in [*self._layers, *self._files]:
             try:
@@ -181,6 +185,7 @@ class Connection:
             if self._handle.foreign:
                 self._files = weakref.WeakSet()
                 self._layers = weakref.WeakSet()
+                self._queues = weakref.WeakSet()
                 self._handle = self._connect()
             return self._handle
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DirEntry", "Names"]
 
-_AT_SYMLINK_NOFOLLOW = 0x100
+AT_SYMLINK_NOFOLLOW = 0x100
 
 
 class DirEntry(os.PathLike[str]):
@@ -150,7 +150,7 @@ class Names(Connection):
             ns = (round(times[0] * 1_000_000_000), round(times[1] * 1_000_000_000))
         spec = ffi.NULL if ns is None else ffi.new("struct timespec[2]", [divmod(t, 1_000_000_000) for t in ns])
         with self._fs as fs:
-            flags = 0 if follow_symlinks else _AT_SYMLINK_NOFOLLOW
+            flags = 0 if follow_symlinks else AT_SYMLINK_NOFOLLOW
             check(lib.memefs_utimensat(fs, ffi.NULL, encode(path), spec, flags), path)
 
     def truncate(self, path: PathType, length: int) -> None:
@@ -296,7 +296,7 @@ class Names(Connection):
 
     def getxattr(self, path: PathType, name: str, *, follow_symlinks: bool = True) -> bytes:
         """As os.getxattr."""
-        at = 0 if follow_symlinks else _AT_SYMLINK_NOFOLLOW
+        at = 0 if follow_symlinks else AT_SYMLINK_NOFOLLOW
         room = ffi.new("char[]", 65536)
         with self._fs as fs:
             size = lib.memefs_getxattrat(fs, ffi.NULL, encode(path), encode(name), room, len(room), at)
@@ -306,14 +306,14 @@ class Names(Connection):
         self, path: PathType, name: str, value: ReadableBuffer, flags: int = 0, *, follow_symlinks: bool = True
     ) -> None:
         """As os.setxattr; flags: os.XATTR_CREATE, os.XATTR_REPLACE."""
-        at = 0 if follow_symlinks else _AT_SYMLINK_NOFOLLOW
+        at = 0 if follow_symlinks else AT_SYMLINK_NOFOLLOW
         with self._fs as fs, ffi.from_buffer(value) as data:
             rc = lib.memefs_setxattrat(fs, ffi.NULL, encode(path), encode(name), data, len(data), flags, at)
         check(rc, path)
 
     def listxattr(self, path: PathType, *, follow_symlinks: bool = True) -> list[str]:
         """As os.listxattr."""
-        at = 0 if follow_symlinks else _AT_SYMLINK_NOFOLLOW
+        at = 0 if follow_symlinks else AT_SYMLINK_NOFOLLOW
         room = ffi.new("char[]", 65536)
         with self._fs as fs:
             size = check(lib.memefs_listxattrat(fs, ffi.NULL, encode(path), room, len(room), at), path)
@@ -321,6 +321,6 @@ class Names(Connection):
 
     def removexattr(self, path: PathType, name: str, *, follow_symlinks: bool = True) -> None:
         """As os.removexattr."""
-        at = 0 if follow_symlinks else _AT_SYMLINK_NOFOLLOW
+        at = 0 if follow_symlinks else AT_SYMLINK_NOFOLLOW
         with self._fs as fs:
             check(lib.memefs_removexattrat(fs, ffi.NULL, encode(path), encode(name), at), path)

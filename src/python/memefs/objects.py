@@ -14,7 +14,7 @@ from .handle import PathType, check, encode
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
 
-__all__ = ["Objects"]
+__all__ = ["Objects", "check_errors", "items_of", "put_flags", "raise_first"]
 
 
 class Objects(Connection):
@@ -37,7 +37,7 @@ class Objects(Connection):
         One round trip when they are few (64 KiB). exclusive: FileExistsError if the name is there. parents: makes
         directories that are not there.
         """
-        flags = _put_flags(exclusive, parents)
+        flags = put_flags(exclusive, parents)
         with self._fs as fs, ffi.from_buffer(data) as bytes_:
             check(lib.memefs_put(fs, encode(path), bytes_, len(bytes_), flags), path)
 
@@ -53,8 +53,8 @@ class Objects(Connection):
         errors: ``raise`` the first one, or ``return`` them in the places of contents.
         """
         paths = list(paths)
-        _check_errors(errors)
-        items, _names = _items(paths)
+        check_errors(errors)
+        items, _names = items_of([encode(path) for path in paths])
         results: list[Union[bytes, OSError]] = []
         try:
             with self._fs as fs:
@@ -68,8 +68,25 @@ class Objects(Connection):
             for item in items:
                 lib.memefs_free(item.buf)
         if errors == "raise":
-            _raise_first(results)
+            raise_first(results)
         return results
+
+    def _mget_heads(self, paths: Sequence[PathType], lengths: Sequence[int]) -> list[Union[bytes, OSError]]:
+        """The first bytes of many files, or why not; what a file does not have is not there."""
+        items, _names = items_of([encode(path) for path in paths])
+        room = ffi.new("char[]", sum(lengths) + 1)
+        offset = 0
+        for item, length in zip(items, lengths):
+            item.buf, item.len = room + offset, length
+            offset += length
+        with self._fs as fs:
+            check(lib.memefs_mget(fs, items, len(paths)))
+        return [
+            OSError(-item.result, os.strerror(-item.result), path)
+            if item.result < 0
+            else bytes(ffi.buffer(item.buf, min(item.result, length)))
+            for path, length, item in zip(paths, lengths, items)
+        ]
 
     def mput(
         self,
@@ -83,34 +100,33 @@ class Objects(Connection):
 
         With errors="return" the result has, in the order of the items, None or why one failed.
         """
-        _check_errors(errors)
+        check_errors(errors)
         pairs = list(items.items() if isinstance(items, Mapping) else items)
         paths = [path for path, _ in pairs]
-        array, _names = _items(paths)
+        array, _names = items_of([encode(path) for path in paths])
         buffers = [ffi.from_buffer(data) for _, data in pairs]
         for item, data in zip(array, buffers):
             item.buf = data
             item.len = len(data)
         with self._fs as fs:
-            check(lib.memefs_mput(fs, array, len(pairs), _put_flags(exclusive, parents)))
+            check(lib.memefs_mput(fs, array, len(pairs), put_flags(exclusive, parents)))
         results = [
             None if item.result >= 0 else OSError(-item.result, os.strerror(-item.result), path)
             for path, item in zip(paths, array)
         ]
         if errors == "raise":
-            _raise_first(results)
+            raise_first(results)
         return results
 
 
-def _put_flags(exclusive: bool, parents: bool) -> int:
+def put_flags(exclusive: bool, parents: bool) -> int:
     return (lib.MEMEFS_PUT_EXCL if exclusive else 0) | (lib.MEMEFS_PUT_PARENTS if parents else 0)
 
 
-def _items(paths: Sequence[PathType]) -> tuple[Any, Any]:
+def items_of(names: Sequence[bytes]) -> tuple[Any, Any]:
     """An array of struct memefs_item with these paths, and what has to live as long as it."""
-    names = [encode(path) for path in paths]
     text = ffi.from_buffer(b"\0".join(names) + b"\0")
-    items = ffi.new("struct memefs_item[]", len(paths))
+    items = ffi.new("struct memefs_item[]", len(names))
     offset = 0
     for item, name in zip(items, names):
         item.path = text + offset
@@ -118,12 +134,12 @@ def _items(paths: Sequence[PathType]) -> tuple[Any, Any]:
     return items, text
 
 
-def _check_errors(errors: str) -> None:
+def check_errors(errors: str) -> None:
     if errors not in ("raise", "return"):
         raise ValueError(f"errors must be 'raise' or 'return', not {errors!r}")
 
 
-def _raise_first(results: Iterable[Any]) -> None:
+def raise_first(results: Iterable[Any]) -> None:
     for result in results:
         if isinstance(result, OSError):
             raise result
