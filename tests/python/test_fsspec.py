@@ -153,6 +153,19 @@ def test_ranges(fs, root):
     assert fs.cat([f"{root}/small", f"{root}/none"], on_error="omit") == {f"{root}/small": b"0123456789"}
     with pytest.raises(FileNotFoundError):
         fs.cat([f"{root}/small", f"{root}/none"])
+    assert fs.cat([f"{root}/sm*", f"{root}/large"]) == {f"{root}/large": data, f"{root}/small": b"0123456789"}
+    many = {f"{root}/many/{i:03}": bytes([i % 256]) * i for i in range(300)}
+    fs.pipe(many, mode="create")
+    with pytest.raises(FileExistsError):
+        fs.pipe(many, mode="create")
+    assert fs.cat(list(many)) == many == fs.cat([f"memefs://{fs.name or ''}{path}" for path in many])
+    heads = fs.cat_ranges([*many, f"{root}/many/none"], [3] * 301, [70] * 301)
+    assert heads[:300] == [content[3:70] for content in many.values()]
+    assert isinstance(heads[300], FileNotFoundError)
+    assert fs.cat_ranges([f"{root}/large"] * 3, [0, 5, 70_000], [9, 65_536, 70_010]) == [
+        *(data[:9], data[5:65_536]),
+        data[70_000:70_010],
+    ]
     assert fs.cat(f"{root}/sm*") == {f"{root}/small": b"0123456789"}
 
 

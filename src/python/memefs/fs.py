@@ -11,6 +11,7 @@ from typing import Any, Optional, Union
 from uuid import uuid4
 
 from fsspec.callbacks import DEFAULT_CALLBACK
+from fsspec.core import has_magic
 from fsspec.spec import AbstractFileSystem
 from fsspec.utils import isfilelike, stringify_path
 
@@ -19,6 +20,9 @@ from .file import RawFile
 from .naming import PROTOCOL, parse
 
 __all__ = ["MemEFSFileSystem"]
+
+# What of many files is wanted up to here is asked for together.
+HEAD = 64 << 10
 
 # How much is read and written at a time when a file is copied.
 COPY_SIZE = 8 << 20
@@ -338,7 +342,7 @@ class MemEFSFileSystem(AbstractFileSystem):  # type: ignore[misc]
         on_error: str = "return",
         **kwargs: Any,
     ) -> list[Any]:
-        """Parts of files: whole ones all at once, of others each file is opened once."""
+        """Parts of files. Whole ones and what is in the first 64 KiB come together; else each file is opened once."""
         if max_gap is not None:
             raise NotImplementedError("max_gap")
         if not isinstance(paths, list):
@@ -348,12 +352,23 @@ class MemEFSFileSystem(AbstractFileSystem):  # type: ignore[misc]
         if not len(paths) == len(starts) == len(ends):
             raise ValueError("cat_ranges: so many paths, starts and ends must be equal")
         results: list[Any] = [None] * len(paths)
+        names = [str(self._strip_protocol(path)) for path in paths]
         whole = [i for i in range(len(paths)) if starts[i] in (None, 0) and ends[i] is None]
-        for i, got in zip(whole, self.client.mget([self._strip_protocol(paths[i]) for i in whole], errors="return")):
+        for i, got in zip(whole, self.client.mget([names[i] for i in whole], errors="return")):
             results[i] = got
+        heads: dict[str, int] = {}  # so much of a file is wanted, from its begin; -1: something else, too
+        for i in sorted(set(range(len(paths))) - set(whole)):
+            end = ends[i] if (starts[i] or 0) >= 0 and ends[i] is not None and 0 <= ends[i] <= HEAD else -1
+            heads[names[i]] = -1 if end < 0 else max(end, heads.get(names[i], 0)) if heads.get(names[i], 0) >= 0 else -1
+        wanted = [name for name, length in heads.items() if length >= 0]
+        got_heads = dict(zip(wanted, self.client._mget_heads(wanted, [heads[name] for name in wanted])))
         parts: dict[str, list[int]] = {}
         for i in sorted(set(range(len(paths))) - set(whole)):
-            parts.setdefault(self._strip_protocol(paths[i]), []).append(i)
+            head = got_heads.get(names[i])
+            if head is None:
+                parts.setdefault(names[i], []).append(i)
+            else:
+                results[i] = head if isinstance(head, OSError) else head[starts[i] or 0 : ends[i]]
         for path, indices in parts.items():
             try:
                 with self.client.open_raw(path, "r") as raw:
@@ -372,7 +387,10 @@ class MemEFSFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     def cat(self, path: Any, recursive: bool = False, on_error: str = "raise", **kwargs: Any) -> Any:
         """The content of a file, or, of several, a dict of them, which are asked for all at once."""
-        paths = self.expand_path(path, recursive=recursive, **kwargs)
+        if isinstance(path, list) and not recursive and not any(map(has_magic, path)):
+            paths = sorted({str(self._strip_protocol(one)) for one in path})
+        else:
+            paths = self.expand_path(path, recursive=recursive, **kwargs)
         if len(paths) == 1 and not isinstance(path, list) and paths[0] == self._strip_protocol(path):
             return self.cat_file(paths[0])
         if recursive:
@@ -396,11 +414,12 @@ class MemEFSFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     def pipe(self, path: Any, value: Any = None, **kwargs: Any) -> None:
         """Makes a file, or all of a dict ``{path: content}`` at once."""
-        if not isinstance(path, dict) or self._intrans or kwargs.get("mode", "overwrite") != "overwrite":
+        mode = kwargs.get("mode", "overwrite")
+        if not isinstance(path, dict) or self._intrans or mode not in ("overwrite", "create"):
             super().pipe(path, value, **kwargs)
             return
         items = [(str(self._strip_protocol(one)), content) for one, content in path.items()]
-        self.client.mput(items, parents=self.auto_mkdir)
+        self.client.mput(items, parents=self.auto_mkdir, exclusive=mode == "create")
 
     def _pieces(self, path: str) -> Iterator[memoryview]:
         with self.client.open_raw(path, "r") as raw:

@@ -48,5 +48,7 @@ def parse(url: str) -> Place:
         if url.startswith(prefix):
             name, _, url = url[len(prefix) :].partition("/")
             break
+    if name is None and url[:1] == "/" and "//" not in url and "/." not in url and url[-1] != "/":
+        return Place(None, url)
     parts = [part for part in url.split("/") if part not in ("", ".")]
     return Place(name or None, posixpath.join("/", *parts))
