@@ -106,7 +106,9 @@ int memefs_connect(const struct memefs_options *options, struct memefs **fs);
 
 /* What is written goes out; files and directories that are still open are closed and may not be
  * used any more; locks are given back. 0, or the first error of what could not be written; the
- * connection is gone in any case, but for -EBUSY: there is a queue of it. NULL is fine. */
+ * connection is gone in any case, but for -EBUSY: there is a queue of it. NULL is fine.
+ * Blocks until all is written, but, however many files are open, for no longer than io_ms after a
+ * partition last answered, or 5 s where the deployment has been stopped. */
 int memefs_disconnect(struct memefs *fs);
 
 /* The calling thread's last error of this library, "open: /a/b: Permission denied"; "" if there was

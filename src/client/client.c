@@ -172,6 +172,11 @@ void mfs_client_stop_waiting(struct mfs_client *c)
     mfs_vfs_stop_waiting(c->vfs);
 }
 
+void mfs_client_ending(struct mfs_client *c)
+{
+    mfs_store_ending(c->store);
+}
+
 void mfs_client_destroy(struct mfs_client *c)
 {
     if (c == NULL)

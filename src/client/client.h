@@ -4,8 +4,9 @@
  *
  *   mfs_client_create       control, which brings the first table; store; vfs if it is asked for
  *   mfs_client_start        failovers are reported to the vfs, remains of other clients are removed
- *   mfs_client_stop_waiting no call waits for another client any more, no failover is reported
- *   mfs_client_destroy      what is dirty goes out; the reverse of create
+ *   mfs_client_ending       what is still to be written is waited for no longer than
+ * mfs_store_ending says mfs_client_stop_waiting no call waits for another client any more, no
+ * failover is reported mfs_client_destroy      what is dirty goes out; the reverse of create
  *
  * Between create and start the caller sets what the vfs calls back (vfs/vfs.h). */
 #ifndef MFS_CLIENT_CLIENT_H
@@ -46,6 +47,7 @@ void mfs_client_destroy(struct mfs_client *client); /* no call may be under way;
 
 /* With a vfs only. `memory`: bytes that a search for what other clients left may take; 0: any. */
 int mfs_client_start(struct mfs_client *client, uint64_t memory, struct mfs_err *err);
+void mfs_client_ending(struct mfs_client *client);
 void mfs_client_stop_waiting(struct mfs_client *client);
 
 /* Tells lm the client's session, and that it serves, now and after each reconnect. */

@@ -254,6 +254,7 @@ int memefs_disconnect(struct memefs *fs)
     if (rc < 0)
         return (int)mfs_lib_end(rc, "disconnect", NULL);
     mfs_client_stop_waiting(fs->client);
+    mfs_client_ending(fs->client);
     while (fs->dirs != NULL)
         mfs_lib_closedir(fs->dirs);
     while (fs->files != NULL) {

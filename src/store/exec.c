@@ -227,6 +227,8 @@ static void lane_finish(struct call *call, struct mfs_lane *lane)
     if (!lane->open || (!lane->rc && lane->done < lane->n))
         return;
     lane->open = false;
+    if (lane->done && atomic_load_explicit(&call->store->ending, memory_order_relaxed))
+        atomic_store_explicit(&call->store->answered_at, mfs_clock_mono(), memory_order_relaxed);
     lane_settle(call, lane);
     mfs_pool_leave(call->store, lane);
 }
@@ -330,7 +332,8 @@ static int attempt(struct call *call)
 
     if (rc)
         return rc;
-    call->deadline = now + call->store->opts.io_timeout;
+    call->deadline = mfs_store_until(call->store, now + call->store->opts.io_timeout,
+                                     call->store->opts.io_timeout);
     call->attempts++;
     mfs_phase_begin(MFS_PHASE_PARTITION, b->lanes[0].part, now);
     for (size_t i = 0; i < b->nlanes; i++) {
@@ -364,7 +367,7 @@ static bool wait_turn(struct call *call, bool full)
     if (!*end)
         *end = full ? now + call->store->opts.full_wait
                     : mfs_pool_give_up(call->store, b->lanes, b->nlanes);
-    left = *end - now;
+    left = mfs_store_until(call->store, *end, call->store->opts.table_wait) - now;
     if (left <= 0)
         return mfs_pool_wait_moved(call->store, b->lanes, b->nlanes, 0, 0);
     mfs_phase_begin(full ? MFS_PHASE_ROOM : MFS_PHASE_MOVE, b->lanes[0].part, now);

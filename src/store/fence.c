@@ -134,6 +134,7 @@ static int wait_unfenced(struct mfs_store *store, const struct mfs_lane *lanes, 
         until = start + (p->lapsed && store->opts.io_timeout < store->opts.fence_wait
                              ? store->opts.io_timeout
                              : store->opts.fence_wait);
+        until = mfs_store_until(store, until, store->opts.io_timeout);
         if (now >= until) {
             mfs_error("store", "partition %u: refused commands for %lld s, and no word of a move",
                       part, (long long)((now - p->fenced_since) / MFS_SEC));

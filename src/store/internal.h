@@ -55,6 +55,8 @@ struct mfs_store {
     struct mfs_store_opts opts; /* defaults filled in */
     struct mfs_post *post;
     struct mfs_store_figures figures; /* nodes get their series with lock held */
+    atomic_bool ending;               /* mfs_store_ending */
+    _Atomic int64_t answered_at;      /* mono: once ending, when a partition last answered */
     atomic_bool replicated;     /* as the table says: partitions have replicas, or will have */
     _Atomic uint64_t failovers; /* of the newest table */
     _Atomic uint64_t lapses;    /* so often it was not known for too long whether cm is there */
@@ -174,6 +176,17 @@ int mfs_exec_once(struct mfs_store *store, struct mfs_cmd *cmds, size_t n);
 
 /* mfs_store_exec with replicas: every cmd->rc is set when they have what the commands wrote. */
 void mfs_exec_confirmed(struct mfs_store *store, struct mfs_cmd *cmds, size_t n);
+
+/* The earlier of `until` (mono) and ns after the last answer, if this is the client's end. */
+static inline int64_t mfs_store_until(struct mfs_store *store, int64_t until, int64_t ns)
+{
+    int64_t end;
+
+    if (!atomic_load_explicit(&store->ending, memory_order_acquire))
+        return until;
+    end = atomic_load_explicit(&store->answered_at, memory_order_relaxed) + ns;
+    return end < until ? end : until;
+}
 
 /* Calls the fault hook; 0 without one. */
 int mfs_store_fault(struct mfs_store *store, const struct mfs_cmd *cmd);

@@ -313,7 +313,7 @@ static int drain_lane(struct mfs_post *post, struct mfs_post_lane *lane, int64_t
 
 int mfs_store_drain(struct mfs_store *store, int64_t ns)
 {
-    int64_t deadline = mfs_clock_mono() + ns;
+    int64_t deadline = mfs_store_until(store, mfs_clock_mono() + ns, store->opts.table_wait);
     int rc = 0;
 
     for (uint32_t i = 0; i < store->nparts && !rc; i++)

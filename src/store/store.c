@@ -322,6 +322,12 @@ static bool ails(const struct mfs_part *p, int64_t now)
            (p->seen.waiting > 0 && now - p->seen.since > SLOW);
 }
 
+void mfs_store_ending(struct mfs_store *store)
+{
+    atomic_store(&store->answered_at, mfs_clock_mono());
+    atomic_store_explicit(&store->ending, true, memory_order_release);
+}
+
 size_t mfs_store_ailing(struct mfs_store *store, unsigned char *bits)
 {
     int64_t now = mfs_clock_mono();

@@ -143,6 +143,11 @@ struct mfs_cmd {
     uint32_t attempt;        /* … and in which attempt; one partition's share one connection */
 };
 
+/* What is still asked is the last of this client: from now on calls wait, all of them together, no
+ * longer than opts.io_timeout since a partition last answered, nor than opts.table_wait for one
+ * that nothing listens for. So the end of a client is bounded however much it has left to do. */
+void mfs_store_ending(struct mfs_store *store);
+
 /* Executes all commands; returns 0 when every rc is 0, otherwise the first rc that is not. Each
  * command's own result is set in any case, and mfs_cmds_fini must be called in any case. */
 int mfs_store_exec(struct mfs_store *store, struct mfs_cmd *cmds, size_t n);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Programs that use libmemefs, as cm sees them: connections that a program has ended are forgotten while it runs, and
-# cm stop ends no program, whatever it calls itself.
+# cm stop ends no program, whatever it calls itself. A connection ends soon though partitions do not answer, or are gone.
 # ctest: timeout=120
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
@@ -14,6 +14,11 @@ program=$MEMEFS_BIN/../tests/lib_programs
 said() # PROGRAM WORDS
 {
     grep -qx "$2" "$T/$1.out"
+}
+
+ended() # PROGRAM
+{
+    grep '^ended incomplete' "$T/$1.out" >/dev/null
 }
 
 listed() # NUMBER NAME
@@ -40,8 +45,32 @@ must_happen 60 said unnamed "one left"
 must_happen 20 listed 1 "prog$\|prog "
 must_happen 20 listed 1 lib_programs
 
+# The end of a connection, with 12 files to be written back: the bound is of all of them together.
+mkfifo "$T/end.in" "$T/stopped.in"
+"$program" end 2000 <"$T/end.in" >"$T/end.out" &
+end=$!
+"$program" end 2000 <"$T/stopped.in" >"$T/stopped.out" &
+stopped=$!
+exec 6>"$T/end.in" 7>"$T/stopped.in"
+must_happen 60 said end connected
+must_happen 60 said stopped connected
+
+say "a connection ends though no partition answers"
+redis=$(pids_of redis-server)
+# shellcheck disable=SC2086
+kill -STOP $redis
+echo >&6
+must_happen 20 ended end
+# shellcheck disable=SC2086
+kill -CONT $redis
+cat "$T/end.out"
+
 say "cm stop leaves both programs running"
 cm_ stop || fail "cm stop failed"
+echo >&7
+must_happen 20 ended stopped
+cat "$T/stopped.out"
+wait "$end" && wait "$stopped" || fail "the programs that end"
 exec 8>&- 9>&-
 wait "$named" || fail "the program with a name: status $?"
 wait "$unnamed" || fail "the program without a name: status $?"

@@ -1,4 +1,4 @@
-/* ctest: timeout=120
+/* ctest: threaded timeout=120
  *
  * put and get, single and many, beside a mount and a second connection: what is put is there whole
  * and at once, and what was there before stays with those who have it open. */

@@ -1,7 +1,10 @@
 /* Programs and how a deployment knows them: labels, and with `hold N LABEL` a program for
  * integration/library_programs.sh, with N connections, of which it ends all but one after the first
- * line of its input and goes on until there is no more. */
+ * line of its input and goes on until there is no more. With `end MS` it has files open in which
+ * something is not written back, waits for a line, and ends the connection, whose partitions are
+ * given MS to answer. */
 #include <stdio.h>
+#include <time.h>
 
 #include "lib_check.h"
 
@@ -51,9 +54,49 @@ static int hold(int n, const char *label)
     return 0;
 }
 
+#define OPEN 12 /* files, each with stripes in several partitions */
+
+static time_t seconds(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec;
+}
+
+static int end(uint32_t ms)
+{
+    struct memefs_options o = lib_options();
+    struct memefs_file *f[OPEN];
+    struct memefs *fs;
+    char path[32], line[8];
+    time_t began;
+    int rc;
+
+    o.io_ms = ms;
+    GOOD(memefs_connect(&o, &fs));
+    for (int i = 0; i < OPEN; i++) {
+        snprintf(path, sizeof path, "/end%d", i);
+        GOOD(memefs_open(fs, path, O_CREAT | O_WRONLY, 0644, &f[i]));
+    }
+    OK(puts("connected"));
+    OK(fflush(stdout));
+    CHECK(fgets(line, sizeof line, stdin) != NULL);
+    for (int i = 0; i < OPEN; i++)
+        for (off_t at = 0; at < 3; at++)
+            memefs_pwrite(f[i], "not written back", 16, at << 20);
+    began = seconds();
+    rc = memefs_disconnect(fs);
+    printf("ended %s after %lld s: %s\n", rc < 0 ? "incomplete" : "complete",
+           (long long)(seconds() - began), memefs_error());
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     CHECK(argc > 1);
+    if (strcmp(argv[1], "end") == 0 && argc == 3)
+        return end((uint32_t)atoi(argv[2]));
     if (strcmp(argv[1], "hold") == 0 && argc == 4)
         return hold(atoi(argv[2]), argv[3]);
     test_labels();
