@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # cm drain: any node leaves, not only the last; files stay, also while two mounts write, and while cm, the
 # node's lm or a target's is killed. What can't work is refused before anything changes.
-# ctest: release timeout=300
+# ctest: release timeout=300 long=30
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 # shellcheck source=tests/support/replicas.sh

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What EC2 may answer and should not: answers that are cut, too long, empty or no XML, instances that nobody asked for,
 # nothing at all. Each is survived, or ends with what to do; and no instance is left.
-# ctest: release waits timeout=180
+# ctest: release waits timeout=180 long=35
 # shellcheck source=tests/support/own_net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/own_net.sh"
 PYTHON=$HARNESS_DIR/../../build/venv/bin/python3

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # cm forget: a node that is dead for good goes, with nothing lost where there are replicas, and changes of nodes are
 # possible again; by itself with --auto-forget. One that comes back is told to end what it runs.
-# ctest: release timeout=240
+# ctest: release timeout=240 long=50
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 # shellcheck source=tests/support/replicas.sh

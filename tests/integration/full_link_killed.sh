@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # While partitions leave a full link, all fenced, cm is killed, and then the lm of the node that they
 # leave: they arrive all the same, and who reads and writes waits and does not fail.
-# ctest: release timeout=240 long=50
+# ctest: release timeout=240 long=50 waits
 # shellcheck source=tests/support/full_link.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/full_link.sh"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # With memory full to the last partition: names still move, files shrink and go, partitions move to a new node,
 # and nothing but what needs memory is refused; no node takes more than its limit.
-# ctest: footprint timeout=300 serial
+# ctest: footprint timeout=300 long=30
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 need jq

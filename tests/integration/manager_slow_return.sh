@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A Local Manager that ends at once each time it is started, and then takes long to connect, as on a loaded machine:
 # cm counts the silence of the new process, not of those before it, and does not kill it.
-# ctest: timeout=180
+# ctest: timeout=180 waits long=35
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 

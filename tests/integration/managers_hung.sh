@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A Local Manager that hangs is ended by cm, and another takes its place: the node's memory is divided again, so
 # that a partition may have all of it. When it is cm that was stopped, no Local Manager is ended for its silence.
-# ctest: release timeout=180
+# ctest: release timeout=180 waits long=85
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 

@@ -3,7 +3,7 @@
 # the lms, also one that comes, and reads as many operations as were done; at an address that others reach
 # nothing comes without the token; idle connections, readers that do not read, garbage and heads without end hold
 # nothing up; it goes on after cm was killed.
-# ctest: timeout=180 long=60
+# ctest: timeout=180 long=60 waits
 # shellcheck source=tests/support/own_net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/own_net.sh"
 need curl jq prometheus promtool python3

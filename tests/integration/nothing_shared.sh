@@ -2,7 +2,7 @@
 # Nodes that share nothing with cm's machine but the network and the programs: each has its own mounts,
 # state directory and /var/tmp. The secret reaches them with the start, and no command line shows it.
 # Files, growth, shrinking, the deaths of cm and of lms, and the end: nothing is left on any of them.
-# ctest: release timeout=200
+# ctest: release timeout=200 waits long=30
 ALLOW_LOG='lm-gone|killed|connect|closed'
 # shellcheck source=tests/support/own_net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/own_net.sh"

@@ -2,7 +2,7 @@
 # The page of cm start --ui, in a real browser: it shows what cm status says, follows a change of the nodes and a restart
 # of cm, asks nobody else, complains of nothing, and can be read in light, dark and on a phone. Its stream for ten
 # readers of which one does not read; who may see it; cm report, which is the page as a file.
-# ctest: timeout=120 long=25
+# ctest: timeout=120 long=55
 # shellcheck source=tests/support/own_net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/own_net.sh"
 need curl jq python3

@@ -2,7 +2,7 @@
 # Who waits for whom, on links that are really shaped: a writer waits for the node with the slow link
 # and for that one only, a reader is waited for by all, and small files over idle links make
 # nobody wait, though TCP is busy with them all the time.
-# ctest: timeout=120 long=35
+# ctest: timeout=120 long=35 waits
 # shellcheck source=tests/support/own_net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/own_net.sh"
 

@@ -2,7 +2,7 @@
 # Nodes that are EC2's instances: moto's API, whose instances are namespaces that run their user data
 # (tests/support/ec2_cloud). Keys from each place, throttling, answers that get lost, too little capacity,
 # cm killed while it asks, spot notices; and no instance is left.
-# ctest: release timeout=240
+# ctest: release timeout=240 long=35
 # shellcheck source=tests/support/own_net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/own_net.sh"
 need curl ip nsenter

@@ -3,7 +3,7 @@
 # allocation and mounts at one path on all; further nodes are jobs, which wait in the queue with their reason, come, go,
 # are found by a new cm, and are cancelled when they are not wanted any more; nothing is left on any node. All of it by a
 # user who is not root.
-# ctest: release timeout=300
+# ctest: release timeout=300 long=30
 # shellcheck source=tests/support/own_net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/own_net.sh"
 # shellcheck source=tests/support/slurm.sh

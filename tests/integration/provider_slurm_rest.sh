@@ -2,7 +2,7 @@
 # Nodes from Slurm by slurmrestd, on a real one (scripts/slurm-cluster): by TCP and by its UNIX socket, with a token that is
 # shown nowhere; jobs come, wait with their reason, are cancelled, count as they were while slurmrestd is away or refuses a
 # token that has ended, which is renewed while cm runs. All of it by a user who is not root.
-# ctest: release waits timeout=300
+# ctest: release waits timeout=300 long=30
 # shellcheck source=tests/support/own_net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/own_net.sh"
 # shellcheck source=tests/support/slurm.sh

@@ -2,7 +2,7 @@
 # Nodes on machines that are reached by ssh (--hosts), with a real sshd on each (scripts/ssh-hosts): they mount at one
 # path, come, go and are drained; sshd and cm may be killed meanwhile, as nothing hangs on a connection of ssh; hosts that
 # refuse, do not answer or have no programs are named with what to do; nothing is left on any of them.
-# ctest: release timeout=180
+# ctest: release timeout=180 long=40
 # shellcheck source=tests/support/own_net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/own_net.sh"
 # shellcheck source=tests/support/ssh_hosts.sh

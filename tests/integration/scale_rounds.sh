@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # 2 → 4 → 8 → 3 → 1 → 4 nodes, hot and cold, while one program writes and another checks: nothing is
 # lost, nothing is wrong, nobody sees an error, and the nodes end up with equal shares.
-# ctest: release timeout=400 long=30
+# ctest: release timeout=400 long=60
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 need jq

@@ -2,7 +2,7 @@
 # What stands where slurmrestd should, and lies (tests/support/slurmrestd_liar): answers that are cut, huge, late, no JSON, or
 # JSON of a gateway that says nothing of jobs. No node is given up for such an answer, and no job is left behind.
 # (The real one: provider_slurm_rest.)
-# ctest: release waits timeout=150
+# ctest: release waits timeout=150 long=55
 # shellcheck source=tests/support/own_net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/own_net.sh"
 need python3

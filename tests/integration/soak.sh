@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A minute of the soak (tests/support/soak_cluster.sh): one fault of most kinds, always the same.
-# ctest: timeout=200 long=35
+# ctest: timeout=200 long=80
 # Managers and clients say what was done to them.
 ALLOW_LOG='Z error '
 # shellcheck source=tests/support/soak_cluster.sh

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # memefs stage-in and stage-out by HTTP: ranges at a time, what breaks off goes on, what is there is skipped; servers
 # that fail, cut their answers or change meanwhile are survived or told of, and never leave half a file.
-# ctest: waits long=15
+# ctest: waits long=50
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 need python3 curl jq sha256sum

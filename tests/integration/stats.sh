@@ -2,7 +2,7 @@
 # What mounts count: operations that are known in number are found, exactly, in what lm has of the mount that
 # did them, in none else's, and in the logs after SIGUSR1. Figures come again to a Local Manager that was
 # killed or stopped, tables are not held up meanwhile, and they go with their client.
-# ctest: timeout=120
+# ctest: timeout=120 waits
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 need jq python3

@@ -1,5 +1,5 @@
 /* Hints: their texts, what directories hand on, and where files are made because of them: two
- * clients of one store, without a mount. ctest: threaded timeout=60 */
+ * clients of one store, without a mount. ctest: threaded timeout=60 waits */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

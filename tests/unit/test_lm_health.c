@@ -1,5 +1,5 @@
 /* The health of processes that hang, lack consent, end, come back, and talk nonsense.
- * ctest: single */
+ * ctest: single waits */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <setjmp.h>

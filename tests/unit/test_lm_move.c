@@ -1,5 +1,5 @@
 /* Partitions that come to a node and leave it: a Local Manager (lm_world) on the receiving side and
- * a redis process of the test's own as the source. ctest: timeout=180 long=30 */
+ * a redis process of the test's own as the source. ctest: timeout=180 long=30 waits */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

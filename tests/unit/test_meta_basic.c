@@ -1,5 +1,5 @@
 /* Single operations of src/meta against real partitions: what they do, which errno they give, how
- * many round trips they take. ctest: timeout=120 */
+ * many round trips they take. ctest: timeout=120 waits */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* ctest: threaded timeout=240
+/* ctest: threaded timeout=240 waits
  *
  * New names while a partition has no memory and some may come: who makes them waits, nobody else
  * does, and what they rely on is asked again. */

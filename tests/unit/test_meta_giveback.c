@@ -1,5 +1,5 @@
 /* Leases that a client gives back of its own, as another one changes file after file: it goes on to
- * see each change, and the other one need not tell it. ctest: threaded timeout=120 */
+ * see each change, and the other one need not tell it. ctest: threaded timeout=120 waits */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

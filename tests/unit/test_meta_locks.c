@@ -1,4 +1,4 @@
-/* Locks of files, and how a close gives them back. ctest: timeout=120 */
+/* Locks of files, and how a close gives them back. ctest: timeout=120 waits */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* ctest: threaded timeout=120
+/* ctest: threaded timeout=120 waits
  *
  * Files that were moved or linked, so that a name's partition is not the inode's home: a rename
  * takes two round trips, its source entry goes later, and what is known under leases of the new

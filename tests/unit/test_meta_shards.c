@@ -1,4 +1,4 @@
-/* ctest: threaded
+/* ctest: threaded waits
  *
  * What a client knows of names that are not there: it asks for none, and none that is there is
  * missed. */

@@ -1,6 +1,6 @@
 /* Writes wait for a partition's replica: the process of partition 1 is made that of partition 0,
  * which serves while it consents.
- * ctest: threaded */
+ * ctest: threaded waits */
 #include <pthread.h>
 #include <signal.h>
 

@@ -1,5 +1,5 @@
 /* Connections that no call uses are closed in time, and never more are kept than told: against real
- * redis processes, by the process' own descriptors. ctest: threaded */
+ * redis processes, by the process' own descriptors. ctest: threaded waits */
 #include "store_test.h"
 
 #include <dirent.h>

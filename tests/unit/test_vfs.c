@@ -1,5 +1,5 @@
 /* Two clients of one store, without a mount: what the one has closed the other sees.
- * ctest: threaded timeout=120 */
+ * ctest: threaded timeout=120 waits */
 #include <errno.h>
 #include <linux/falloc.h>
 #include <setjmp.h>

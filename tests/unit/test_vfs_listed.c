@@ -1,6 +1,6 @@
 /* What a client finds out about the files of a directory that it has listed, or in which it looks
  * at one after the other: many at once, and never less than a look-up of each would tell.
- * ctest: threaded timeout=120 */
+ * ctest: threaded timeout=120 waits */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>

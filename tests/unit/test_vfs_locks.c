@@ -1,5 +1,5 @@
 /* Two clients of one store, without a mount: locks that both ask for.
- * ctest: threaded timeout=120 */
+ * ctest: threaded timeout=120 waits */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
