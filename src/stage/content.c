@@ -80,6 +80,11 @@ static size_t part_of(uint64_t at, uint64_t end)
     return end - at < MFS_STAGE_BUFFER ? (size_t)(end - at) : MFS_STAGE_BUFFER;
 }
 
+static size_t step_of(const struct mfs_stage_range *r, uint64_t end)
+{
+    return r->step && r->step < end - r->at ? r->step : part_of(r->at, end);
+}
+
 /* The next bytes that are no hole, from r->at on: [*lo, *hi). 0; 1: there are none. */
 static int next_data(const struct mfs_stage_range *r, bool seek, uint64_t *lo, uint64_t *hi)
 {
@@ -130,7 +135,7 @@ static int copy_all(struct mfs_stage_range *r, const struct sums *sums, bool see
     while (!rc && !next_data(r, seek, &lo, &hi)) {
         r->at = lo;
         while (!rc && r->at < hi)
-            rc = *r->stop ? -EINTR : copy_part(r, sums, buf, part_of(r->at, hi));
+            rc = *r->stop ? -EINTR : copy_part(r, sums, buf, step_of(r, hi));
     }
     return rc;
 }

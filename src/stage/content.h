@@ -4,9 +4,11 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct mfs_stage_range {
+    size_t step; /* bytes of a read and a write, at most; 0: MFS_STAGE_BUFFER */
     int from, to;
     uint64_t at, end;
     bool sparse;             /* what is zero is left out: `to` has its size already */

@@ -9,6 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define STEP_OUT                                                                                   \
+    ((size_t)128 << 10) /* bytes: what is read is still in the processor's cache when              \
+                           it is written; to a mount each write is a request */
+
 /* ---- the end --------------------------------------------------------------------------------- */
 
 /* The item is left to the caller. */
@@ -119,11 +123,12 @@ static bool clear(struct mfs_stage_file *f, uint64_t at, uint64_t until)
                       (off_t)(until - at));
 }
 
-static int copy(struct mfs_stage_file *f, uint64_t at, uint64_t until)
+static int copy(struct mfs_stage_file *f, int from, uint64_t at, uint64_t until)
 {
     struct mfs_stage *s = f->item->dir->stage;
     unsigned char sum[MFS_STAGE_SUM];
-    struct mfs_stage_range r = {.from = f->from,
+    struct mfs_stage_range r = {.step = s->nparts ? 0 : STEP_OUT,
+                                .from = from,
                                 .to = f->to,
                                 .at = at,
                                 .end = until,
@@ -148,11 +153,11 @@ static int copy(struct mfs_stage_file *f, uint64_t at, uint64_t until)
     return rc;
 }
 
-struct piece {
+/* Copies pieces of a file, one after another, until none is left. */
+struct runner {
     struct mfs_stage_task task;
     struct mfs_stage_file *file;
-    uint32_t n;
-    bool noted; /* an earlier run has written it */
+    int from; /* the source, open for this one alone; -1: as the file has it */
 };
 
 /* Only what the target has for certain is noted. */
@@ -181,22 +186,48 @@ static bool holds(const struct mfs_stage_file *f, uint64_t at, uint64_t until)
     return true;
 }
 
-static void run_piece(struct mfs_stage_task *task)
+static void run_piece(struct mfs_stage_file *f, uint32_t n, int from)
 {
-    struct piece *p = (struct piece *)task;
-    struct mfs_stage_file *f = p->file;
-    uint64_t size = (uint64_t)f->st.st_size, at = p->n * MFS_STAGE_PIECE,
+    uint64_t size = (uint64_t)f->st.st_size, at = n * MFS_STAGE_PIECE,
              until = size - at < MFS_STAGE_PIECE ? size : at + MFS_STAGE_PIECE;
+    bool noted; /* an earlier run has written it */
 
-    if (!f->rc && !mfs_stage_ends(f->item->dir->stage)) {
-        if (p->noted && holds(f, at, until))
-            mfs_stage_tally_add(f->item->dir->stage->tally, MFS_STAGE_SKIPPED_BYTES, until - at);
-        else if (!copy(f, at, until))
-            note(f, p->n);
-    } else if (!f->rc) {
-        f->rc = -EINTR;
+    pthread_mutex_lock(&f->mutex);
+    noted = f->record.done[n];
+    pthread_mutex_unlock(&f->mutex);
+    if (noted && holds(f, at, until))
+        mfs_stage_tally_add(f->item->dir->stage->tally, MFS_STAGE_SKIPPED_BYTES, until - at);
+    else if (!copy(f, from, at, until))
+        note(f, n);
+}
+
+/* The kernel, and the mount, read ahead for each open file by itself: one that several read at
+ * different places would be read ahead for none of them. */
+static int open_again(const struct mfs_stage_file *f)
+{
+    char path[32];
+
+    if (f->from < 0)
+        return -1;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", f->from);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+static void run_pieces(struct mfs_stage_task *task)
+{
+    struct runner *r = (struct runner *)task;
+    struct mfs_stage_file *f = r->file;
+    uint32_t n;
+
+    while (!f->rc && (n = f->next++) < f->record.n) {
+        if (mfs_stage_ends(f->item->dir->stage))
+            f->rc = -EINTR;
+        else
+            run_piece(f, n, r->from >= 0 ? r->from : f->from);
     }
-    free(p);
+    if (r->from >= 0)
+        close(r->from);
+    free(r);
     if (--f->left == 0)
         conclude(f);
 }
@@ -204,23 +235,23 @@ static void run_piece(struct mfs_stage_task *task)
 static void add_pieces(struct mfs_stage_file *f)
 {
     struct mfs_stage *s = f->item->dir->stage;
+    uint32_t most =
+        f->source->pieces && f->source->pieces < f->record.n ? f->source->pieces : f->record.n;
 
     f->left = 1;
-    for (uint32_t n = 0; n < f->record.n; n++) {
-        struct piece *p = malloc(sizeof *p);
-        bool noted;
+    for (uint32_t n = 0; n < most && n < s->plan->threads; n++) {
+        struct runner *r = malloc(sizeof *r);
 
-        if (!p) {
-            f->rc = -ENOMEM;
-            tell(f, false, -ENOMEM, NULL);
-            break;
+        if (!r) {
+            int none = 0;
+
+            if (!n && atomic_compare_exchange_strong(&f->rc, &none, -ENOMEM))
+                tell(f, false, -ENOMEM, NULL);
+            break; /* fewer will do */
         }
-        pthread_mutex_lock(&f->mutex);
-        noted = f->record.done[n];
-        pthread_mutex_unlock(&f->mutex);
-        *p = (struct piece){.task = {.run = run_piece}, .file = f, .n = n, .noted = noted};
+        *r = (struct runner){.task = {.run = run_pieces}, .file = f, .from = open_again(f)};
         f->left++;
-        mfs_stage_pool_add(s->pool, &p->task);
+        mfs_stage_pool_add(s->pool, &r->task);
     }
     if (--f->left == 0)
         conclude(f);
@@ -385,6 +416,7 @@ void mfs_stage_file_begin(struct mfs_stage_file *f)
     f->to = f->claim = -1;
     f->record = (struct mfs_stage_record){0};
     f->rc = 0;
+    f->next = 0;
     pthread_mutex_init(&f->mutex, NULL);
     if (skip(f))
         return;
@@ -411,7 +443,7 @@ void mfs_stage_file_begin(struct mfs_stage_file *f)
     } else if (f->record.n) {
         add_pieces(f);
     } else {
-        copy(f, 0, (uint64_t)f->st.st_size);
+        copy(f, f->from, 0, (uint64_t)f->st.st_size);
         conclude(f);
     }
 }

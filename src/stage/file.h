@@ -12,6 +12,7 @@
 struct mfs_stage_file;
 
 struct mfs_stage_source {
+    uint32_t pieces; /* of one file, copied at a time; 0: as many as there are threads */
     /* Copies a range into r->to. 0, or a negative errno; a source may set the reason. */
     int (*copy)(struct mfs_stage_file *f, struct mfs_stage_range *r, struct mfs_err *err);
     /* 0; -ESTALE: it is not any more what it was; or another negative errno. */
@@ -39,7 +40,8 @@ struct mfs_stage_file {
     char temporary[MFS_STAGE_TEMPORARY_MAX];
     mode_t created;
     bool resumed;     /* an earlier run has left some of it */
-    atomic_uint left; /* pieces under way */
+    atomic_uint next; /* piece that nobody has taken */
+    atomic_uint left; /* that copy pieces of it */
     atomic_int rc;    /* of the first that failed, which has told it */
     pthread_mutex_t mutex;
     struct mfs_stage_record record; /* under mutex */
