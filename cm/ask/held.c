@@ -73,13 +73,12 @@ static bool ask_partitions(const struct mfs_table *table, uint64_t *files)
 static uint64_t ask_bytes(const struct mfs_paths *p)
 {
     struct mfs_status s = {0};
-    uint64_t used = 0, empty;
+    uint64_t used, capacity, empty;
     struct mfs_err err;
 
     if (mfs_client_call(p, MFS_MSG_STATUS, NULL, ASK_TIME, &s, &err))
         return 0;
-    for (uint32_t i = 0; i < s.nnodes; i++)
-        used += s.node[i].memory_used;
+    mfs_status_memory(&s, &used, &capacity);
     empty = (uint64_t)s.partitions * MFS_CAPACITY_EMPTY;
     mfs_schema_clear(&mfs_status_schema, &s);
     return used > empty ? used - empty : 0;

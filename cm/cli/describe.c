@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cm/cli/render.h"
 #include "show/clients.h"
+#include "show/figures.h"
 
 const struct mfs_schema mfs_description_schema = {
     "description", sizeof(struct mfs_description),
@@ -213,11 +214,15 @@ static void put_partitions(const char *title, const struct mfs_status_place *p, 
                            struct mfs_buf *out)
 {
     uint64_t bytes = 0;
+    bool unknown = false;
 
     for (uint32_t i = 0; i < n; i++)
-        bytes += p[i].bytes;
+        if (p[i].bytes == MFS_UNKNOWN_U64)
+            unknown = true;
+        else
+            bytes += p[i].bytes;
     mfs_buf_printf(out, LINE "%s, %s", title, MFS_TEXT_COUNT(n, "partition"),
-                   MFS_TEXT_BYTES(bytes));
+                   unknown ? "-" : MFS_TEXT_BYTES(bytes));
     for (uint32_t i = 0; i < n; i++)
         mfs_buf_printf(out, "%s %u", i ? "" : ":", p[i].partition);
     mfs_buf_printf(out, "\n");
@@ -230,19 +235,17 @@ static void put_node(const struct mfs_status_node *n, struct mfs_buf *out)
     if (n->waits_for[0])
         mfs_buf_printf(out, LINE "%s\n", "Waits for:", n->waits_for);
     mfs_buf_printf(out, LINE "%s\n", "Address:", n->address);
-    mfs_buf_printf(out, LINE "%s of %s (%.1f%%)\n", "Memory:", MFS_TEXT_BYTES(n->memory_used),
+    mfs_buf_printf(out, LINE "%s of %s (%s)\n", "Memory:", MFS_TEXT_BYTES(n->memory_used),
                    MFS_TEXT_BYTES(n->memory_capacity),
-                   n->memory_capacity ? 100 * (double)n->memory_used / (double)n->memory_capacity
-                                      : 0.0);
-    mfs_buf_printf(out, LINE "in %s/s, out %s/s",
-                   "Link:", MFS_TEXT_BYTES((uint64_t)n->bandwidth_in),
-                   MFS_TEXT_BYTES((uint64_t)n->bandwidth_out));
+                   MFS_SHOW_SHARE(n->memory_used, n->memory_capacity, 1));
+    mfs_buf_printf(out, LINE "in %s/s, out %s/s", "Link:", MFS_SHOW_RATE(n->bandwidth_in),
+                   MFS_SHOW_RATE(n->bandwidth_out));
     if (n->bandwidth_capacity > 0)
         mfs_buf_printf(out, ", carries %s/s (%s)", MFS_TEXT_BYTES((uint64_t)n->bandwidth_capacity),
                        n->bandwidth_from);
     mfs_buf_printf(out, "\n" LINE "%.2f\n", "Share:", n->share);
     mfs_buf_printf(out, LINE "%s\n", "Mount:", n->mount[0] ? n->mount : "none");
-    if (n->clients_behind)
+    if (n->clients_behind && n->clients_behind != MFS_UNKNOWN_U32)
         mfs_buf_printf(out, LINE "%u with an older table\n", "Clients:", n->clients_behind);
     if (n->copy_behind_ms)
         mfs_buf_printf(out, LINE "cm's state, old for %.1f s\n",

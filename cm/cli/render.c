@@ -2,12 +2,14 @@
 #include "cm/cli/render.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "show/figures.h"
 #include "show/json.h"
 
 #define CELL 64
@@ -41,17 +43,15 @@ static void fill_link(struct row *r, const struct mfs_status_node *n)
 
 static void fill(struct row *r, const struct mfs_status_node *n)
 {
-    double use = n->memory_capacity ? (double)n->memory_used / (double)n->memory_capacity : 0;
-
     snprintf(r->cell[NODE], CELL, "%.60s", n->name);
     snprintf(r->cell[ADDRESS], CELL, "%.60s", n->address);
     snprintf(r->cell[STATE], CELL, "%s", n->state);
     snprintf(r->cell[PARTS], CELL, "%u", n->partitions);
     mfs_text_bytes(n->memory_used, r->cell[USED], CELL);
     mfs_text_bytes(n->memory_capacity, r->cell[CAPACITY], CELL);
-    snprintf(r->cell[USE], CELL, "%.1f%%", 100 * use);
-    mfs_text_bytes((uint64_t)n->bandwidth_in, r->cell[IN], CELL);
-    mfs_text_bytes((uint64_t)n->bandwidth_out, r->cell[OUT], CELL);
+    mfs_show_share(n->memory_used, n->memory_capacity, 1, r->cell[USE]);
+    mfs_show_rate(n->bandwidth_in, r->cell[IN]);
+    mfs_show_rate(n->bandwidth_out, r->cell[OUT]);
     fill_link(r, n);
     snprintf(r->cell[SHARE], CELL, "%.2f", n->share);
     r->mount = *n->mount ? n->mount : "-";
@@ -149,27 +149,41 @@ static int put_places(const struct mfs_status *s, struct mfs_buf *out)
     return rc || !s->nplaces ? rc : mfs_buf_printf(out, "\n\n");
 }
 
+/* Whose figures are old, or missing in the sums. */
+static int put_silent(const struct mfs_status *s, struct mfs_buf *out)
+{
+    if (!s->silent_nodes && !s->silent_partitions)
+        return 0;
+    return mfs_buf_printf(out,
+                          "no answer: %s, %s; figures are as told last, and nothing is known of "
+                          "%s\n\n",
+                          MFS_TEXT_COUNT(s->silent_nodes, "node"),
+                          MFS_TEXT_COUNT(s->silent_partitions, "partition"),
+                          MFS_TEXT_COUNT(s->unknown_partitions, "partition"));
+}
+
 int mfs_render_status(const struct mfs_status *s, struct mfs_buf *out)
 {
-    uint64_t used = 0, capacity = 0;
+    uint64_t used, capacity;
     int rc;
 
-    for (uint32_t i = 0; i < s->nnodes; i++) {
-        used += s->node[i].memory_used;
-        capacity += s->node[i].memory_capacity;
-    }
-    rc = mfs_buf_printf(out,
-                        "%s: %s, %s, %s (beta %g), epoch %llu\n"
-                        "memory: %s of %s used (%.1f%%), %s; policy %s, migration %s, weights "
-                        "%s%s\n\n",
-                        s->name, s->state, MFS_TEXT_COUNT(s->nnodes, "node"),
-                        MFS_TEXT_COUNT(s->partitions, "partition"), s->beta,
-                        (unsigned long long)s->epoch, MFS_TEXT_BYTES(used),
-                        MFS_TEXT_BYTES(capacity), 100 * s->utilization,
-                        MFS_TEXT_COUNT(s->inodes, "inode"), s->policy, s->migration, s->weights,
-                        strcmp(s->weights, "auto") ? ""
-                        : s->by_bandwidth          ? " (bandwidth)"
-                                                   : " (memory)");
+    mfs_status_memory(s, &used, &capacity);
+    rc = mfs_buf_printf(
+        out,
+        "%s: %s, %s, %s (beta %g), epoch %llu\n"
+        "memory: %s of %s used (%s), %s; policy %s, migration %s, weights "
+        "%s%s\n\n",
+        s->name, s->state, MFS_TEXT_COUNT(s->nnodes, "node"),
+        MFS_TEXT_COUNT(s->partitions, "partition"), s->beta, (unsigned long long)s->epoch,
+        capacity ? MFS_TEXT_BYTES(used) : "-", capacity ? MFS_TEXT_BYTES(capacity) : "-",
+        isnan(s->utilization) ? "-" : MFS_SHOW_SHARE(used, capacity, 1),
+        s->inodes == MFS_UNKNOWN_U64 ? "- inodes" : MFS_TEXT_COUNT(s->inodes, "inode"), s->policy,
+        s->migration, s->weights,
+        strcmp(s->weights, "auto") ? ""
+        : s->by_bandwidth          ? " (bandwidth)"
+                                   : " (memory)");
+    if (!rc)
+        rc = put_silent(s, out);
     if (!rc && s->will_lose)
         rc = mfs_buf_printf(out,
                             "will lose: %s of nodes that end, for which others have no room; cm "

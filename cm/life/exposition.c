@@ -78,6 +78,11 @@ static void put_events(struct mfs_exposition *e)
     }
 }
 
+static double told(uint64_t v)
+{
+    return v == MFS_UNKNOWN_U64 ? NAN : (double)v;
+}
+
 static void put_deployment(struct mfs_exposition *e, const struct mfs_cm *cm,
                            const struct mfs_status *s)
 {
@@ -96,10 +101,14 @@ static void put_deployment(struct mfs_exposition *e, const struct mfs_cm *cm,
          s->unprotected},
         {"memefs_cm_moves", "Partitions that are being moved.", s->nmoves},
         {"memefs_cm_changing", "1 while a change of the nodes is under way.", mfs_cm_changing(cm)},
-        {"memefs_cm_inodes", "Files, directories and all else, as last reported.",
-         (double)s->inodes},
+        {"memefs_cm_inodes", "Files, directories and all else, as last reported.", told(s->inodes)},
         {"memefs_cm_lost_stripes", "Stripes of files whose bytes were ever lost, as last reported.",
-         (double)s->lost_stripes},
+         told(s->lost_stripes)},
+        {"memefs_cm_silent_nodes", "Nodes that do not answer.", s->silent_nodes},
+        {"memefs_cm_silent_partitions", "Partitions that do not answer, or whose node does not.",
+         s->silent_partitions},
+        {"memefs_cm_unknown_partitions",
+         "Of these, what no sum has: nothing has been told of them.", s->unknown_partitions},
         {"memefs_cm_will_lose_bytes", "Bytes of nodes told to end that fit on no other node.",
          (double)s->will_lose}};
     char labels[96] = "";
@@ -108,7 +117,9 @@ static void put_deployment(struct mfs_exposition *e, const struct mfs_cm *cm,
     mfs_exposition_label(labels, sizeof labels, "version", MEMEFS_VERSION);
     mfs_exposition_number(e, "memefs_build_info", labels, 1);
     for (size_t i = 0; i < COUNT(gauges); i++)
-        mfs_exposition_one(e, gauges[i].name, MFS_METRIC_GAUGE, gauges[i].help, gauges[i].value);
+        if (!isnan(gauges[i].value))
+            mfs_exposition_one(e, gauges[i].name, MFS_METRIC_GAUGE, gauges[i].help,
+                               gauges[i].value);
     put_states(e, s);
     put_policy(e, cm);
     put_events(e);
@@ -144,8 +155,8 @@ VALUE(capacity, s->memory_capacity)
 VALUE(for_client, mfs_capacity_client(n->record->memory))
 TOLD(used, s->memory_used)
 TOLD(resident, n->last.rss)
-TOLD(rate_in, s->bandwidth_in)
-TOLD(rate_out, s->bandwidth_out)
+VALUE(rate_in, s->bandwidth_in)
+VALUE(rate_out, s->bandwidth_out)
 VALUE(link_rate, s->bandwidth_capacity)
 TOLD(bytes_in, n->last.bytes_in)
 TOLD(bytes_out, n->last.bytes_out)
@@ -153,7 +164,7 @@ TOLD(commands, n->last.commands)
 TOLD(refused, n->last.out_of_memory)
 TOLD(deaths, n->last.deaths)
 TOLD(revivals, n->last.revivals)
-TOLD(behind, s->clients_behind)
+VALUE(behind, s->clients_behind == MFS_UNKNOWN_U32 ? NAN : s->clients_behind)
 VALUE(clients, n->mounts_at ? n->mounts.n : NAN)
 
 static double overhead(const struct mfs_node *n, const struct mfs_status_node *s)

@@ -20,10 +20,16 @@
 
 #define ADOPT_TIME (20 * MFS_SEC) /* that Local Managers may take to find a new cm */
 
+static bool answers(const struct mfs_node *node)
+{
+    return node->conn && node->reported;
+}
+
 /* What a node has, by one pass over the partitions, as watchers ask each second. */
 struct tally {
     uint32_t id;
     uint32_t serves, replicas;
+    bool answers;
     const struct mfs_cm_node *node;
 };
 
@@ -43,14 +49,16 @@ static struct tally *find(struct tally *t, uint32_t n, uint32_t id)
 }
 
 /* By the nodes' ids; NULL: out of memory. */
-static struct tally *count_up(const struct mfs_cm_state *st)
+static struct tally *count_up(const struct mfs_cm *cm)
 {
+    const struct mfs_cm_state *st = &cm->state;
     struct tally *t = calloc(st->nnodes + 1, sizeof *t), *of;
 
     if (!t)
         return NULL;
     for (uint32_t i = 0; i < st->nnodes; i++)
-        t[i] = (struct tally){.id = st->node[i].id, .node = &st->node[i]};
+        t[i] = (struct tally){
+            .id = st->node[i].id, .node = &st->node[i], .answers = answers(cm->nodes[i])};
     qsort(t, st->nnodes, sizeof *t, by_id);
     for (uint32_t i = 0; i < st->nparts; i++) {
         of = find(t, st->nnodes, st->part[i].node);
@@ -106,13 +114,13 @@ static void fill_node(const struct mfs_cm *cm, const struct mfs_node *node, cons
     n->partitions = t->serves;
     n->replicas = t->replicas;
     n->memory_capacity = capacity(node, t->serves);
-    n->memory_used = node->last.memory_used;
-    n->bandwidth_in = node->conn ? node->last.bandwidth_in : 0;
-    n->bandwidth_out = node->conn ? node->last.bandwidth_out : 0;
+    n->memory_used = node->reported ? node->last.memory_used : MFS_UNKNOWN_U64;
+    n->bandwidth_in = answers(node) ? node->last.bandwidth_in : MFS_UNKNOWN_F64;
+    n->bandwidth_out = answers(node) ? node->last.bandwidth_out : MFS_UNKNOWN_F64;
     n->bandwidth_capacity = node->record->bandwidth;
     memcpy(n->bandwidth_from, node->record->bandwidth_from, sizeof n->bandwidth_from);
     n->epoch = node->last.epoch;
-    n->clients_behind = node->conn ? node->behind : 0;
+    n->clients_behind = answers(node) ? node->behind : MFS_UNKNOWN_U32;
     n->votes = node->record->votes & MFS_VOTES_NOW;
     n->copy_behind_ms = mfs_copies_behind(node, mfs_clock_mono());
     memcpy(n->name, node->record->name, sizeof n->name);
@@ -160,6 +168,26 @@ static void put_time(time_t seconds, char out[32])
         strftime(out, 32, "%Y-%m-%dT%H:%M:%SZ", &t);
 }
 
+/* Sums are of what has been told. */
+static void put_counts(const struct mfs_cm *cm, struct tally *t, struct mfs_status *s)
+{
+    const struct mfs_cm_state *st = &cm->state;
+
+    for (uint32_t i = 0; i < st->nnodes; i++)
+        s->silent_nodes += !answers(cm->nodes[i]);
+    for (uint32_t i = 0; i < st->nparts; i++) {
+        const struct mfs_part_counts *c = &cm->part_counts[i];
+        const struct tally *at = find(t, st->nnodes, st->part[i].node);
+
+        s->silent_partitions += c->silent || !c->told || !at || !at->answers;
+        s->unknown_partitions += !c->told;
+        s->inodes += c->told ? c->inodes : 0;
+        s->lost_stripes += c->told ? c->lost_stripes : 0;
+    }
+    if (s->unknown_partitions == st->nparts)
+        s->inodes = s->lost_stripes = MFS_UNKNOWN_U64;
+}
+
 static void put_counters(const struct mfs_cm *cm, struct mfs_status *s)
 {
     put_time(mfs_clock_real().tv_sec, s->timestamp);
@@ -168,10 +196,6 @@ static void put_counters(const struct mfs_cm *cm, struct mfs_status *s)
     for (uint32_t i = 0; i < cm->state.nnodes; i++) {
         s->restarts += cm->nodes[i]->last.deaths;
         s->out_of_memory += cm->nodes[i]->last.out_of_memory;
-    }
-    for (uint32_t i = 0; i < cm->state.nparts; i++) {
-        s->inodes += cm->part_counts[i].inodes;
-        s->lost_stripes += cm->part_counts[i].lost_stripes;
     }
     if (!cm->figures)
         return;
@@ -209,7 +233,7 @@ static int put_places(const struct mfs_cm *cm, struct tally *t, struct mfs_statu
         struct mfs_status_place *p = &s->place[i];
 
         p->partition = i;
-        p->bytes = cm->part_bytes[i];
+        p->bytes = cm->part_counts[i].told ? cm->part_bytes[i] : MFS_UNKNOWN_U64;
         put_name(t, st->nnodes, st->part[i].node, p->node, sizeof p->node);
         if (mfs_replicas_ready(st, i))
             put_name(t, st->nnodes, st->part[i].replica_node, p->replica, sizeof p->replica);
@@ -230,17 +254,19 @@ static int put_nodes(const struct mfs_cm *cm, struct tally *t, struct mfs_status
         fill_node(cm, cm->nodes[i], find(t, st->nnodes, st->node[i].id), &s->node[i]);
         if (!strcmp(st->node[i].transition, MFS_NODE_COMING))
             continue;
+        if (!cm->nodes[i]->reported)
+            continue;
         sum += (double)s->node[i].memory_capacity;
         used += (double)s->node[i].memory_used;
     }
-    s->utilization = sum > 0 ? used / sum : 0;
+    s->utilization = sum > 0 ? used / sum : MFS_UNKNOWN_F64;
     return 0;
 }
 
 int mfs_status_make(const struct mfs_cm *cm, struct mfs_status *s)
 {
     const struct mfs_cm_state *st = &cm->state;
-    struct tally *t = count_up(st);
+    struct tally *t = count_up(cm);
     int rc;
 
     *s = (struct mfs_status){.partitions = st->nparts, .beta = st->beta, .nnodes = st->nnodes};
@@ -259,6 +285,7 @@ int mfs_status_make(const struct mfs_cm *cm, struct mfs_status *s)
     memcpy(s->weights, st->weights, sizeof s->weights);
     mfs_text_copy(s->state, sizeof s->state, deployment_state(cm));
     put_checkpoint(st, s);
+    put_counts(cm, t, s);
     put_counters(cm, s);
     rc = put_shares(cm, s);
     if (!rc)

@@ -117,9 +117,11 @@ struct mfs_cm_start {
     struct mfs_err failure;             /* code 0: none */
 };
 
-/* Of a partition: inodes whose home it is, stripes whose bytes were ever lost there. */
+/* Of a partition: inodes whose home it is, stripes whose bytes were ever lost there; has any of it
+ * been told to this cm, and did its process answer then? */
 struct mfs_part_counts {
     uint64_t inodes, lost_stripes;
+    bool told, silent;
 };
 
 struct mfs_cm {

@@ -79,7 +79,9 @@ static void take_parts(struct mfs_node *n, const struct mfs_msg_report *m)
         if (p->index >= cm->state.nparts || cm->state.part[p->index].node != n->record->id)
             continue;
         cm->part_bytes[p->index] = p->memory_used;
-        cm->part_counts[p->index] = (struct mfs_part_counts){p->inodes, p->lost_stripes};
+        /* A process takes memory: without, it has not answered yet. */
+        cm->part_counts[p->index] =
+            (struct mfs_part_counts){p->inodes, p->lost_stripes, p->memory_used > 0, p->silent};
     }
 }
 

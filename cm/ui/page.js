@@ -37,6 +37,7 @@ function bytes(v) {
   return `${i ? v.toFixed(v < 10 ? 2 : v < 100 ? 1 : 0) : Math.round(v)} ${units[i]}`;
 }
 
+const figure = (v) => v === undefined ? 0 : v; // what is 0 is left out; null is not known
 const rate = (v) => known(v) ? `${bytes(v)}/s` : "–";
 const percent = (v) => known(v) ? `${(v * 100).toFixed(1)} %` : "–";
 const count = (v) => !known(v) ? "–" : v >= 100 || Number.isInteger(v) ? Math.round(v).toLocaleString("en") : v.toFixed(1);
@@ -384,14 +385,14 @@ function showNodes(d) {
   const links = d.status.nodes.map((n) => Math.max(n.bandwidth_in || 0, n.bandwidth_out || 0, n.bandwidth_capacity || 0));
   const most = Math.max(1, ...links);
   keep($("nodes").tBodies[0], d.status.nodes, (n) => n.name, () => newRow(["", "", "bar", "", "bar", "bar", "num", "num"]), (row, n) => {
-    const c = row.cells, share = n.memory_capacity ? (n.memory_used || 0) / n.memory_capacity : 0;
+    const c = row.cells, used = figure(n.memory_used), share = n.memory_capacity ? used / n.memory_capacity : 0;
     const link = n.bandwidth_capacity || most;
     say(c[0], `${n.name} ${n.address || ""}`);
     setState(c[1], n.state);
-    setBar(c[2], `${bytes(n.memory_used || 0)} of ${bytes(n.memory_capacity || 0)}`, share, share > 0.95);
+    setBar(c[2], `${bytes(used)} of ${bytes(n.memory_capacity || 0)}`, share, share > 0.95);
     drawSpark(c[3], n);
-    setBar(c[4], rate(n.bandwidth_in || 0), (n.bandwidth_in || 0) / link);
-    setBar(c[5], rate(n.bandwidth_out || 0), (n.bandwidth_out || 0) / link);
+    setBar(c[4], rate(figure(n.bandwidth_in)), (n.bandwidth_in || 0) / link);
+    setBar(c[5], rate(figure(n.bandwidth_out)), (n.bandwidth_out || 0) / link);
     say(c[6], String(n.partitions || 0));
     say(c[7], known(n.share) ? n.share.toFixed(2) : "–");
   });
@@ -408,7 +409,7 @@ function showMap(d) {
   keep($("map"), rows, (r) => `${r[1]} ${r[0]}`, (r) => make("div", r[1] === "cells" ? "cells" : ""), (e, r) => {
     if (r[1] === "label") { say(e, r[0]); return; }
     keep(e, r[2], (p) => p.partition, () => { const cell = make("span", "cell"); cell.append(make("i")); return cell; }, (cell, p) => {
-      const text = `partition ${p.partition}: ${bytes(p.bytes || 0)}${p.replica ? `, replica at ${p.replica}` : ""}`;
+      const text = `partition ${p.partition}: ${bytes(figure(p.bytes))}${p.replica ? `, replica at ${p.replica}` : ""}`;
       if (cell.title !== text) cell.title = text;
       cell.classList.toggle("moves", moving.has(p.partition));
       cell.firstChild.style.opacity = String(0.12 + 0.88 * (p.bytes || 0) / most);
@@ -450,6 +451,7 @@ function showMounts(d) {
 function showLosses(s) {
   const parts = [];
   if (s.lost_partitions) parts.push(`${s.lost_partitions} partitions began empty, with ${bytes(s.lost_bytes || 0)} that they had held, since cm began`);
+  if (s.silent_partitions) parts.push(`${s.silent_partitions} partitions do not answer${s.unknown_partitions ? `, and nothing is known of ${s.unknown_partitions}` : ""}`);
   if (s.will_lose) parts.push(`${bytes(s.will_lose)} of nodes that end have no room elsewhere`);
   if (s.unprotected) parts.push(`${s.unprotected} partitions lack their replica`);
   if (s.restarts) parts.push(`${s.restarts} processes of partitions ended unasked for`);

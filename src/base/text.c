@@ -99,6 +99,10 @@ const char *mfs_text_bytes(uint64_t bytes, char *out, size_t n)
     double v = (double)bytes;
     size_t u = 0;
 
+    if (bytes == UINT64_MAX) {
+        snprintf(out, n, "-");
+        return out;
+    }
     while (v >= 1023.95 && u < 5) {
         v /= 1024;
         u++;

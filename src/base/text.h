@@ -18,7 +18,7 @@ int mfs_text_f64(const char *text, double *value); /* finite values only */
 /* "yes/no", "true/false", "on/off", "1/0". 0 or -EINVAL. */
 int mfs_text_bool(const char *text, bool *value);
 
-/* "3.2 GiB" into out[n]; returns out. 16 bytes suffice. */
+/* "3.2 GiB" into out[n], "-" of UINT64_MAX: unknown; returns out. 16 bytes suffice. */
 const char *mfs_text_bytes(uint64_t bytes, char *out, size_t n);
 #define MFS_TEXT_BYTES(bytes) mfs_text_bytes(bytes, (char[24]){0}, 24)
 

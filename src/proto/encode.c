@@ -132,10 +132,29 @@ static void put_list(struct writer *w, const struct mfs_field *f, const void *fr
     put(w, "\n]" + !lines, lines ? 2 : 1);
 }
 
+static bool is_unknown(const struct mfs_field *f, const void *p)
+{
+    if (!f->unknown)
+        return false;
+    switch (f->type) {
+    case MFS_FIELD_U32:
+        return *(const uint32_t *)p == MFS_UNKNOWN_U32;
+    case MFS_FIELD_U64:
+        return *(const uint64_t *)p == MFS_UNKNOWN_U64;
+    default:
+        assert(f->type == MFS_FIELD_F64);
+        return isnan(*(const double *)p);
+    }
+}
+
 static void put_field(struct writer *w, const struct mfs_field *f, const void *from)
 {
     const void *p = (const char *)from + f->offset;
 
+    if (is_unknown(f, p)) {
+        put(w, "null", 4);
+        return;
+    }
     switch (f->type) {
     case MFS_FIELD_BOOL:
         if (*(const bool *)p)

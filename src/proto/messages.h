@@ -513,15 +513,17 @@ struct mfs_status_node {
     char address[MFS_HOST_MAX];
     char state[MFS_STATE_MAX]; /* starting, up, leaving, lost */
     uint32_t partitions;
-    uint64_t memory_capacity, memory_used; /* bytes */
-    double bandwidth_in, bandwidth_out;    /* bytes/s */
-    double bandwidth_capacity;             /* bytes/s each way that its link carries; 0: unknown */
-    char bandwidth_from[MFS_STATE_MAX];    /* how that is known: told, probed, observed; "" */
-    double share;                          /* ideal 1 */
+    /* Bytes, and bytes/s. Unknown: what it has not told this cm, and rates while it is away. */
+    uint64_t memory_capacity, memory_used;
+    double bandwidth_in, bandwidth_out;
+    double bandwidth_capacity;          /* bytes/s each way that its link carries; 0: unknown */
+    char bandwidth_from[MFS_STATE_MAX]; /* how that is known: told, probed, observed; "" */
+    double share;                       /* ideal 1 */
     char mount[MFS_PATH_MAX];
     uint64_t epoch;               /* of the table that its lm holds, by its last report */
     char waits_for[MFS_TEXT_MAX]; /* in its provider's queue; "": it does not */
-    uint32_t clients_behind;      /* clients connected there that hold an older one than lm */
+    uint32_t clients_behind;      /* clients connected there that hold an older one than lm;
+                                     unknown while its lm is away */
     uint32_t replicas;            /* of other nodes' partitions that it holds and that are whole */
     bool votes;                   /* on where cm is (cm/nodes/quorum.h) */
     uint64_t copy_behind_ms;      /* for so long its copy of cm's state has been an old one; 0: it
@@ -533,7 +535,7 @@ struct mfs_status_place {
     uint32_t partition;
     char node[MFS_NAME_MAX];    /* that serves it */
     char replica[MFS_NAME_MAX]; /* whose process may take over at once; "": none may */
-    uint64_t bytes;             /* that it holds */
+    uint64_t bytes;             /* that it holds, as told last, or unknown */
 };
 
 #define MFS_HOT_NAME 256
@@ -665,7 +667,7 @@ struct mfs_status {
     char migration[MFS_STATE_MAX];
     char weights[MFS_STATE_MAX]; /* memory, bandwidth, auto */
     bool by_bandwidth;           /* what the shares follow just now; else memory */
-    double utilization;          /* 0..1 */
+    double utilization;          /* 0..1, of the nodes that have told; unknown: none has */
     uint32_t replicas;           /* that each partition is to have */
     uint32_t unprotected;        /* partitions that have none just now */
     uint32_t nplaces;
@@ -681,8 +683,11 @@ struct mfs_status {
     uint64_t restarts, out_of_memory;  /* of partitions' processes, since their lms began: ends that
                                           nobody asked for; commands refused as memory was full */
     uint64_t failovers, lost_partitions, lost_bytes; /* since cm began */
-    uint64_t inodes;                      /* of files, directories and all else, as last reported */
-    uint64_t lost_stripes;                /* whose bytes were ever lost, likewise */
+    uint32_t silent_nodes;       /* whose lm is not there, or has told this cm nothing yet */
+    uint32_t silent_partitions;  /* theirs, and those whose process does not answer */
+    uint32_t unknown_partitions; /* of these, such that nothing is known of: they are in no sum */
+    uint64_t inodes;             /* of files, directories and all else, as last reported */
+    uint64_t lost_stripes;       /* whose bytes were ever lost, likewise */
     uint64_t errors, no_space, io_errors; /* of all that is in `mount` */
     uint32_t nmounts;
     struct mfs_mount *mount; /* cm leaves these four out: they are CLIENTS' */
@@ -710,6 +715,8 @@ struct mfs_message {
 extern const struct mfs_message mfs_messages[MFS_MSG_COUNT];
 extern const struct mfs_schema mfs_status_schema;      /* also for cm status --json */
 extern const struct mfs_schema mfs_status_node_schema; /* and cm describe --json */
+/* What the nodes use of which it is known, and what may be used there. */
+void mfs_status_memory(const struct mfs_status *s, uint64_t *used, uint64_t *capacity);
 extern const struct mfs_schema mfs_status_move_schema;
 extern const struct mfs_schema mfs_status_place_schema;
 extern const struct mfs_schema mfs_mount_schema;        /* without figures */

@@ -110,6 +110,16 @@ static int list(const struct mfs_field *f, const cJSON *json, void *to, struct m
     return rc;
 }
 
+static void set_unknown(const struct mfs_field *f, void *p)
+{
+    if (f->type == MFS_FIELD_U32)
+        *(uint32_t *)p = MFS_UNKNOWN_U32;
+    else if (f->type == MFS_FIELD_U64)
+        *(uint64_t *)p = MFS_UNKNOWN_U64;
+    else
+        *(double *)p = MFS_UNKNOWN_F64;
+}
+
 static int field_from_json(const struct mfs_field *f, const cJSON *item, void *to,
                            struct mfs_err *err)
 {
@@ -117,6 +127,10 @@ static int field_from_json(const struct mfs_field *f, const cJSON *item, void *t
     uint64_t v = 0;
     int rc;
 
+    if (f->unknown && cJSON_IsNull(item)) {
+        set_unknown(f, p);
+        return 0;
+    }
     switch (f->type) {
     case MFS_FIELD_BOOL:
         if (!cJSON_IsBool(item))

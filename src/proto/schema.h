@@ -7,6 +7,7 @@
 #ifndef MFS_PROTO_SCHEMA_H
 #define MFS_PROTO_SCHEMA_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,12 +29,17 @@ enum mfs_field_type {
     MFS_FIELD_TABLE,  /* struct mfs_table *, null for NULL */
 };
 
+/* What a number is that is not known, where its field may be so: null in JSON. */
+#define MFS_UNKNOWN_U32 UINT32_MAX
+#define MFS_UNKNOWN_U64 UINT64_MAX
+#define MFS_UNKNOWN_F64 ((double)NAN)
+
 struct mfs_schema;
 
 struct mfs_field {
     const char *name; /* NULL ends the table */
     enum mfs_field_type type;
-    bool required;
+    bool required, unknown; /* unknown: a U32, U64 or F64 may be so */
     size_t offset, size, count;
     uint64_t max;
     const struct mfs_schema *sub;

@@ -13,16 +13,24 @@ const struct mfs_schema mfs_status_node_schema = {
         {.name = "state", MFS_FIELD(STR, struct mfs_status_node, state)},
         {.name = "partitions", MFS_FIELD(U32, struct mfs_status_node, partitions)},
         {.name = "memory_capacity", MFS_FIELD(U64, struct mfs_status_node, memory_capacity)},
-        {.name = "memory_used", MFS_FIELD(U64, struct mfs_status_node, memory_used)},
-        {.name = "bandwidth_in", MFS_FIELD(F64, struct mfs_status_node, bandwidth_in)},
-        {.name = "bandwidth_out", MFS_FIELD(F64, struct mfs_status_node, bandwidth_out)},
+        {.name = "memory_used",
+         .unknown = true,
+         MFS_FIELD(U64, struct mfs_status_node, memory_used)},
+        {.name = "bandwidth_in",
+         .unknown = true,
+         MFS_FIELD(F64, struct mfs_status_node, bandwidth_in)},
+        {.name = "bandwidth_out",
+         .unknown = true,
+         MFS_FIELD(F64, struct mfs_status_node, bandwidth_out)},
         {.name = "bandwidth_capacity", MFS_FIELD(F64, struct mfs_status_node, bandwidth_capacity)},
         {.name = "bandwidth_from", MFS_FIELD(STR, struct mfs_status_node, bandwidth_from)},
         {.name = "share", MFS_FIELD(F64, struct mfs_status_node, share)},
         {.name = "mount", MFS_FIELD(STR, struct mfs_status_node, mount)},
         {.name = "epoch", MFS_FIELD(U64, struct mfs_status_node, epoch)},
         {.name = "waits_for", MFS_FIELD(STR, struct mfs_status_node, waits_for)},
-        {.name = "clients_behind", MFS_FIELD(U32, struct mfs_status_node, clients_behind)},
+        {.name = "clients_behind",
+         .unknown = true,
+         MFS_FIELD(U32, struct mfs_status_node, clients_behind)},
         {.name = "replicas", MFS_FIELD(U32, struct mfs_status_node, replicas)},
         {.name = "votes", MFS_FIELD(BOOL, struct mfs_status_node, votes)},
         {.name = "copy_behind_ms", MFS_FIELD(U64, struct mfs_status_node, copy_behind_ms)},
@@ -45,7 +53,7 @@ const struct mfs_schema mfs_status_place_schema = {
         {.name = "partition", .required = true, MFS_FIELD(U32, struct mfs_status_place, partition)},
         {.name = "node", .required = true, MFS_FIELD(STR, struct mfs_status_place, node)},
         {.name = "replica", MFS_FIELD(STR, struct mfs_status_place, replica)},
-        {.name = "bytes", MFS_FIELD(U64, struct mfs_status_place, bytes)},
+        {.name = "bytes", .unknown = true, MFS_FIELD(U64, struct mfs_status_place, bytes)},
         {0}}};
 
 const struct mfs_schema mfs_status_schema = {
@@ -62,7 +70,7 @@ const struct mfs_schema mfs_status_schema = {
         {.name = "migration", MFS_FIELD(STR, struct mfs_status, migration)},
         {.name = "weights", MFS_FIELD(STR, struct mfs_status, weights)},
         {.name = "by_bandwidth", MFS_FIELD(BOOL, struct mfs_status, by_bandwidth)},
-        {.name = "utilization", MFS_FIELD(F64, struct mfs_status, utilization)},
+        {.name = "utilization", .unknown = true, MFS_FIELD(F64, struct mfs_status, utilization)},
         {.name = "replicas", MFS_FIELD(U32, struct mfs_status, replicas)},
         {.name = "unprotected", MFS_FIELD(U32, struct mfs_status, unprotected)},
         {.name = "nodes", MFS_FIELD_LIST(struct mfs_status, node, nnodes, &mfs_status_node_schema)},
@@ -79,8 +87,11 @@ const struct mfs_schema mfs_status_schema = {
         {.name = "failovers", MFS_FIELD(U64, struct mfs_status, failovers)},
         {.name = "lost_partitions", MFS_FIELD(U64, struct mfs_status, lost_partitions)},
         {.name = "lost_bytes", MFS_FIELD(U64, struct mfs_status, lost_bytes)},
-        {.name = "inodes", MFS_FIELD(U64, struct mfs_status, inodes)},
-        {.name = "lost_stripes", MFS_FIELD(U64, struct mfs_status, lost_stripes)},
+        {.name = "inodes", .unknown = true, MFS_FIELD(U64, struct mfs_status, inodes)},
+        {.name = "silent_nodes", MFS_FIELD(U32, struct mfs_status, silent_nodes)},
+        {.name = "silent_partitions", MFS_FIELD(U32, struct mfs_status, silent_partitions)},
+        {.name = "unknown_partitions", MFS_FIELD(U32, struct mfs_status, unknown_partitions)},
+        {.name = "lost_stripes", .unknown = true, MFS_FIELD(U64, struct mfs_status, lost_stripes)},
         {.name = "errors", MFS_FIELD(U64, struct mfs_status, errors)},
         {.name = "no_space", MFS_FIELD(U64, struct mfs_status, no_space)},
         {.name = "io_errors", MFS_FIELD(U64, struct mfs_status, io_errors)},
@@ -110,3 +121,14 @@ const struct mfs_schema mfs_scale_report_schema = {
            {.name = "moves",
             MFS_FIELD_LIST(struct mfs_scale_report, move, nmoves, &scale_move_schema)},
            {0}}};
+
+void mfs_status_memory(const struct mfs_status *s, uint64_t *used, uint64_t *capacity)
+{
+    *used = *capacity = 0;
+    for (uint32_t i = 0; i < s->nnodes; i++) {
+        if (s->node[i].memory_used == MFS_UNKNOWN_U64)
+            continue;
+        *used += s->node[i].memory_used;
+        *capacity += s->node[i].memory_capacity;
+    }
+}

@@ -159,6 +159,14 @@ kill -KILL "$(cut -d' ' -f1 "$STATE/cm.pid")"
 (cm_ start >/dev/null 2>&1 || true) &
 must_happen 20 samples_are node-0 1 1
 samples_are node-2 0 0 || fail "node-2 has not told, and there is: $(grep node-2 "$T/now")"
+cm_ status --json | jq -e '(.nodes[2] | .memory_used == null and .bandwidth_in == null and .clients_behind == null) and
+    .silent_nodes == 1 and .unknown_partitions == .nodes[2].partitions and .silent_partitions == .nodes[2].partitions and
+    (.placement | map(select(.bytes == null)) | length) == .nodes[2].partitions and .inodes > 0 and .utilization > 0' >/dev/null ||
+    fail "what node-2 has not told is not null: $(cm_ status --json)"
+cm_ status >"$T/status"
+grep -E '^node-2 .* - +[0-9.]+ [MG]iB +- +- +- ' "$T/status" || fail "cm status: $(cat "$T/status")"
+grep -E '^no answer: 1 node, ' "$T/status" || fail "cm status: $(cat "$T/status")"
+cm_ describe node-2 | grep -E '^Memory: +- of .* \(-\)' || fail "$(cm_ describe node-2)"
 equal 3 "$(curl -sf http://$at/targets | jq 'map(.targets) | flatten | unique | length')" "targets"
 kill -CONT "$lm2"
 wait $!

@@ -307,6 +307,36 @@ static void long_texts_round_trip(void **state)
     mfs_buf_fini(&b);
 }
 
+/* Null in JSON is what is not known, where it may be so, and no number. */
+static void what_is_not_known_is_null(void **state)
+{
+    static const char text[] = "{\"partition\":1,\"node\":\"n\",\"bytes\":null}",
+                      wrong[] = "{\"partition\":null,\"node\":\"n\"}";
+    struct mfs_status_node n = {.memory_used = MFS_UNKNOWN_U64,
+                                .bandwidth_in = MFS_UNKNOWN_F64,
+                                .clients_behind = MFS_UNKNOWN_U32},
+                           back;
+    struct mfs_status_place place;
+    struct mfs_buf b;
+    struct mfs_err err;
+
+    (void)state;
+    mfs_buf_init(&b);
+    assert_int_equal(mfs_schema_encode(&mfs_status_node_schema, &n, false, &b), 0);
+    assert_int_equal(
+        mfs_schema_decode(&mfs_status_node_schema, mfs_buf_data(&b), mfs_buf_len(&b), &back, &err),
+        0);
+    assert_true(back.memory_used == MFS_UNKNOWN_U64 && isnan(back.bandwidth_in));
+    assert_true(back.clients_behind == MFS_UNKNOWN_U32 && back.bandwidth_out == 0);
+    mfs_buf_fini(&b);
+    assert_int_equal(
+        mfs_schema_decode(&mfs_status_place_schema, text, sizeof text - 1, &place, &err), 0);
+    assert_true(place.bytes == MFS_UNKNOWN_U64);
+    assert_int_equal(
+        mfs_schema_decode(&mfs_status_place_schema, wrong, sizeof wrong - 1, &place, &err),
+        -EINVAL);
+}
+
 static void what_is_no_text_is_refused(void **state)
 {
     static const char *const texts[] = {
@@ -335,6 +365,7 @@ int main(void)
         cmocka_unit_test(deep_nesting_ends),
         cmocka_unit_test(flat_objects),
         cmocka_unit_test(long_texts_round_trip),
+        cmocka_unit_test(what_is_not_known_is_null),
         cmocka_unit_test(what_is_no_text_is_refused),
     };
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -362,11 +363,13 @@ static double value(const struct sorting *of, const struct mfs_status_node *n)
 {
     switch (of->order) {
     case MFS_TOP_BY_MEMORY:
-        return n->memory_capacity ? (double)n->memory_used / (double)n->memory_capacity : 0;
+        return n->memory_capacity && n->memory_used != MFS_UNKNOWN_U64
+                   ? (double)n->memory_used / (double)n->memory_capacity
+                   : 0;
     case MFS_TOP_BY_IN:
-        return n->bandwidth_in;
+        return isnan(n->bandwidth_in) ? 0 : n->bandwidth_in;
     case MFS_TOP_BY_OUT:
-        return n->bandwidth_out;
+        return isnan(n->bandwidth_out) ? 0 : n->bandwidth_out;
     case MFS_TOP_BY_OPERATIONS:
         return operations_at(of->s, n->name);
     default:

@@ -3,6 +3,7 @@
 #include "cm/cli/top/screen.h"
 
 #include <curses.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +39,7 @@ static enum mfs_paint of_use(double part, double whole)
 static void draw_head(const struct mfs_top_sample *s, const struct mfs_top_view *v)
 {
     const struct mfs_status *st = &s->status;
-    uint64_t used = 0, capacity = 0;
+    uint64_t used, capacity;
     char clock[16];
     time_t now = time(NULL);
     struct tm tm;
@@ -46,10 +47,7 @@ static void draw_head(const struct mfs_top_sample *s, const struct mfs_top_view 
 
     localtime_r(&now, &tm);
     strftime(clock, sizeof clock, "%H:%M:%S", &tm);
-    for (uint32_t i = 0; i < st->nnodes; i++) {
-        used += st->node[i].memory_used;
-        capacity += st->node[i].memory_capacity;
-    }
+    mfs_status_memory(st, &used, &capacity);
     attron(A_BOLD);
     mfs_paint_put(0, 0, "%s", st->name);
     attroff(A_BOLD);
@@ -63,9 +61,9 @@ static void draw_head(const struct mfs_top_sample *s, const struct mfs_top_view 
     mfs_paint_put(1, 0, "memory");
     mfs_paint_bar(1, 7, (double)used, (double)capacity, width,
                   of_use((double)used, (double)capacity));
-    mfs_paint_put(1, 8 + width, "%s of %s (%.1f%%)  by %s%s", MFS_TEXT_BYTES(used),
-                  MFS_TEXT_BYTES(capacity), 100 * st->utilization, mfs_top_order_names[v->order],
-                  v->paused ? "  PAUSED" : "");
+    mfs_paint_put(1, 8 + width, "%s of %s (%s)  by %s%s", MFS_TEXT_BYTES(used),
+                  MFS_TEXT_BYTES(capacity), MFS_SHOW_SHARE(used, capacity, 1),
+                  mfs_top_order_names[v->order], v->paused ? "  PAUSED" : "");
     if (v->notice[0]) {
         mfs_paint_color(MFS_PAINT_BAD, true);
         mfs_paint_put(2, 0, "%s", v->notice);
@@ -112,10 +110,16 @@ static void draw_titles(int row, const struct layout *c)
     attroff(A_REVERSE);
 }
 
+static double known(double v)
+{
+    return isnan(v) ? 0 : v;
+}
+
 static void draw_node(int row, const struct mfs_status *s, const struct mfs_status_node *n,
                       const struct layout *c, bool selected)
 {
-    double used = (double)n->memory_used, whole = (double)n->memory_capacity;
+    double used = n->memory_used == MFS_UNKNOWN_U64 ? 0 : (double)n->memory_used;
+    double whole = (double)n->memory_capacity;
     double scale = link_scale(s, n);
 
     if (selected)
@@ -126,12 +130,13 @@ static void draw_node(int row, const struct mfs_status *s, const struct mfs_stat
     mfs_paint_color(of_state(n->state), false);
     mfs_paint_put(row, 19, "%5u", n->partitions);
     mfs_paint_bar(row, c->memory, used, whole, c->memory_bar, of_use(used, whole));
-    mfs_paint_put(row, c->memory + c->memory_bar + 1, "%3.0f%% %9s",
-                  whole > 0 ? 100 * used / whole : 0.0, MFS_TEXT_BYTES(n->memory_used));
-    mfs_paint_bar(row, c->in, n->bandwidth_in, scale, c->link_bar, MFS_PAINT_DIM);
-    mfs_paint_put(row, c->in + c->link_bar + 1, "%9s", MFS_TEXT_BYTES((uint64_t)n->bandwidth_in));
-    mfs_paint_bar(row, c->out, n->bandwidth_out, scale, c->link_bar, MFS_PAINT_DIM);
-    mfs_paint_put(row, c->out + c->link_bar + 1, "%9s", MFS_TEXT_BYTES((uint64_t)n->bandwidth_out));
+    mfs_paint_put(row, c->memory + c->memory_bar + 1, "%4s %9s",
+                  MFS_SHOW_SHARE(n->memory_used, n->memory_capacity, 0),
+                  MFS_TEXT_BYTES(n->memory_used));
+    mfs_paint_bar(row, c->in, known(n->bandwidth_in), scale, c->link_bar, MFS_PAINT_DIM);
+    mfs_paint_put(row, c->in + c->link_bar + 1, "%9s", MFS_SHOW_RATE(n->bandwidth_in));
+    mfs_paint_bar(row, c->out, known(n->bandwidth_out), scale, c->link_bar, MFS_PAINT_DIM);
+    mfs_paint_put(row, c->out + c->link_bar + 1, "%9s", MFS_SHOW_RATE(n->bandwidth_out));
     if (selected)
         attroff(A_BOLD);
 }
