@@ -40,7 +40,8 @@
  *
  * Units: bytes; times of struct timespec as usual; _ms are milliseconds.
  *
- * The ABI only grows: structs that may grow begin with their own size, set by their _INIT. */
+ * The ABI only grows: structs that may grow begin with their own size, set by their _INIT; the
+ * others (memefs_ids, memefs_lock) stay as they are. */
 #ifndef MEMEFS_MEMEFS_H
 #define MEMEFS_MEMEFS_H
 
@@ -56,6 +57,9 @@
 extern "C" {
 #endif
 #pragma GCC visibility push(default)
+
+/* A program of 32 bits defines _FILE_OFFSET_BITS=64. */
+typedef char memefs_off_t_has_64_bits[sizeof(off_t) == 8 ? 1 : -1];
 
 /* --- connections --------------------------------------------------------------------------- */
 
@@ -259,6 +263,7 @@ ssize_t memefs_copy_file_range(struct memefs_file *in, off_t *off_in, struct mem
 
 /* Locks, across all clients. Each open file is an owner (as of F_OFD_SETLK); they end with
  * memefs_close, memefs_disconnect, or, if the process dies, some 20 s later at the latest.
+ * Directories have none: -EBADF.
  * wait_ms: -EAGAIN when it is not to be had by then; 0: at once; −1: for ever (-EDEADLK: it would
  * be). */
 int memefs_flock(struct memefs_file *file, int operation, int wait_ms); /* LOCK_SH, _EX, _UN */

@@ -84,6 +84,14 @@ static uint64_t end_of(struct memefs_file *f)
                : 0;
 }
 
+/* Where the position is after n bytes that were written there, or appended. */
+static off_t behind(struct memefs_file *f, ssize_t n)
+{
+    uint64_t end = f->flags & O_APPEND ? end_of(f) : 0;
+
+    return end > 0 ? (off_t)end : f->pos + n;
+}
+
 static ssize_t write_at(struct memefs_file *f, const void *buf, size_t len, uint64_t off)
 {
     return mfs_lib_write(f, buf, len, f->flags & O_APPEND ? end_of(f) : off);
@@ -140,7 +148,7 @@ ssize_t memefs_write(struct memefs_file *file, const void *buf, size_t len)
     pthread_mutex_lock(&file->lock);
     n = write_at(file, buf, len, (uint64_t)file->pos);
     if (n > 0)
-        file->pos = file->flags & O_APPEND ? (off_t)end_of(file) : file->pos + n;
+        file->pos = behind(file, n);
     pthread_mutex_unlock(&file->lock);
     return (ssize_t)mfs_lib_end(n, "write", NULL);
 }
@@ -149,6 +157,7 @@ static int64_t seek(struct memefs_file *f, off_t off, int whence)
 {
     struct mfs_attr attr = {0};
     int64_t base = 0;
+    int rc;
 
     switch (whence) {
     case SEEK_SET:
@@ -157,8 +166,9 @@ static int64_t seek(struct memefs_file *f, off_t off, int whence)
         base = f->pos;
         break;
     case SEEK_END:
-        if (mfs_vfs_getattr(f->fs->vfs, f->attr.ino, &attr) < 0)
-            return -EIO;
+        rc = mfs_vfs_getattr(f->fs->vfs, f->attr.ino, &attr);
+        if (rc < 0)
+            return rc;
         base = (int64_t)attr.size;
         break;
     case SEEK_DATA:
@@ -266,7 +276,7 @@ static ssize_t move_at_position(struct memefs_file *f, const struct iovec *iov, 
     pthread_mutex_lock(&f->lock);
     n = move(f, iov, count, f->pos, write);
     if (n > 0)
-        f->pos = write && (f->flags & O_APPEND) ? (off_t)end_of(f) : f->pos + n;
+        f->pos = write ? behind(f, n) : f->pos + n;
     pthread_mutex_unlock(&f->lock);
     return n;
 }

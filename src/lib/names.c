@@ -12,6 +12,7 @@
 #include "cluster/placement.h"
 #include "lib/lib.h"
 #include "lib/rights.h"
+#include "lib/tree.h"
 
 /* --- making ----------------------------------------------------------------------------------- */
 
@@ -78,11 +79,16 @@ static int make(struct memefs *fs, struct memefs_file *at, const char *path, con
     return rc;
 }
 
-int memefs_mkdirat(struct memefs *fs, struct memefs_file *at, const char *path, mode_t mode)
+int mfs_lib_mkdir(struct memefs *fs, struct memefs_file *at, const char *path, mode_t mode)
 {
     const struct maker m = {.mode = S_IFDIR | (mode & 01777)};
 
-    return (int)mfs_lib_end(make(fs, at, path, &m), "mkdir", path);
+    return make(fs, at, path, &m);
+}
+
+int memefs_mkdirat(struct memefs *fs, struct memefs_file *at, const char *path, mode_t mode)
+{
+    return (int)mfs_lib_end(mfs_lib_mkdir(fs, at, path, mode), "mkdir", path);
 }
 
 /* A character device 0:0 is none, but says that a name is not there (overlayfs' whiteout). */

@@ -45,13 +45,16 @@ ssize_t memefs_readlinkat(struct memefs *fs, struct memefs_file *at, const char 
 
 static int make_or_find(struct memefs *fs, const char *path, mode_t mode)
 {
-    int rc = memefs_mkdirat(fs, NULL, path, mode);
-    struct stat st;
+    int rc = mfs_lib_mkdir(fs, NULL, path, mode);
+    struct mfs_attr attr = {0};
+    unsigned tries = 0;
 
     if (rc != -EEXIST)
         return rc;
-    rc = memefs_fstatat(fs, NULL, path, &st, 0);
-    return rc < 0 || S_ISDIR(st.st_mode) ? rc : -ENOTDIR;
+    do {
+        rc = mfs_lib_look(fs, NULL, path, 0, &attr);
+    } while (mfs_lib_again(rc, &tries));
+    return rc < 0 || S_ISDIR(attr.mode) ? rc : -ENOTDIR;
 }
 
 /* Where the last name of what is left begins, slashes before it included; 0: there is no parent. */

@@ -70,7 +70,8 @@ cm_ stop || fail "cm stop failed"
 echo >&7
 must_happen 20 ended stopped
 cat "$T/stopped.out"
-wait "$end" && wait "$stopped" || fail "the programs that end"
+wait "$end" || fail "the program that ends without answers: status $?"
+wait "$stopped" || fail "the program that ends when all is stopped: status $?"
 exec 8>&- 9>&-
 wait "$named" || fail "the program with a name: status $?"
 wait "$unnamed" || fail "the program without a name: status $?"

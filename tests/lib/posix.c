@@ -93,6 +93,12 @@ static void test_names(void)
 
     GOOD(memefs_makedirs(fs, "/names/a/b", 0755));
     GOOD(memefs_makedirs(fs, "names/a/b/", 0755));
+    EQUAL(-ENOENT, memefs_rmdir(fs, "/names/none"));
+    GOOD(memefs_makedirs(fs, "/names/a/b", 0755));
+    CHECK(strncmp(memefs_error(), "rmdir", 5) == 0); /* not of what was tried on the way */
+    GOOD(memefs_put(fs, "/names/a/b/f", "x", 1, 0));
+    EQUAL(-ENOTEMPTY, memefs_rename(fs, "/names/a/b/f", "/names/a", 0));
+    GOOD(memefs_unlink(fs, "/names/a/b/f"));
     EQUAL(-EEXIST, memefs_mkdir(fs, "/names/a", 0755));
     EQUAL(-ENOENT, memefs_mkdir(fs, "/names/x/y", 0755));
     GOOD(memefs_mknod(fs, "/names/f", S_IFREG | 0600, 0));
