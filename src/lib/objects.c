@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include "cluster/placement.h"
 #include "lib/rights.h"
 #include "lib/tree.h"
+#include "meta/record.h"
 #include "store/store.h"
 
 #define PUT_FLAGS (MEMEFS_PUT_EXCL | MEMEFS_PUT_PARENTS)
@@ -85,8 +87,10 @@ int mfs_lib_may_put(struct memefs *fs, const struct mfs_path_last *last, const c
     return rc == 0 ? mfs_rights_sticky(&fs->ids, &last->dir, &victim) : rc == -ENOENT ? 0 : rc;
 }
 
+#define OTHER_NAME 64
+
 /* A name that is to be in the same partition, so that the rename is one step. */
-static int other_name(struct memefs *fs, uint64_t dir, const char *name, char other[40])
+static int other_name(struct memefs *fs, uint64_t dir, const char *name, char other[OTHER_NAME])
 {
     uint32_t nparts = mfs_store_nparts(mfs_vfs_store(fs->vfs));
     uint32_t part = mfs_placement_entry(dir, name, strlen(name), nparts);
@@ -94,7 +98,8 @@ static int other_name(struct memefs *fs, uint64_t dir, const char *name, char ot
     int rc = mfs_random_hex(random, 8);
 
     for (uint32_t i = 0; rc == 0 && i < 64 * nparts; i++) {
-        int n = snprintf(other, 40, ".memefs-put-%s-%x", random, i);
+        int n = snprintf(other, OTHER_NAME, MFS_META_PUT_PREFIX "%016" PRIx64 ".%s-%x",
+                         mfs_meta_session(mfs_vfs_meta(fs->vfs)), random, i);
 
         if (mfs_placement_entry(dir, other, (size_t)n, nparts) == part)
             break;
@@ -122,7 +127,7 @@ int mfs_lib_put_slowly(struct memefs *fs, uint64_t dir, const char *name, const 
 {
     struct mfs_file *file = NULL;
     struct mfs_attr attr = {0};
-    char other[40] = "";
+    char other[OTHER_NAME] = "";
     bool keep;
     int rc = other_name(fs, dir, name, other);
 
