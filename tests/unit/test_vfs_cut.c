@@ -1,6 +1,6 @@
 /* One mount cuts a file that another one writes or appends to: either comes after the other, and
- * what was cut off does not come back, neither as zeros nor as a size. ctest: threaded timeout=180 waits
- */
+ * what was cut off does not come back, neither as zeros nor as a size.
+ * ctest: threaded timeout=180 waits */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
