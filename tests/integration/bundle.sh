@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The bundle, unpacked in a directory of its own: its programs run with its libraries and its redis-server, by a user
 # that is not root, too, and through a symbolic link; and a wheel for pip has the same in it.
-# ctest: release timeout=120 long=50
+# ctest: release timeout=240 long=50
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 need patchelf xz python3 runuser

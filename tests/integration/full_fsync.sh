@@ -103,7 +103,7 @@ said = says(mapped.flush)
 took = time.monotonic() - since
 print(f"# mapping: {errno.errorcode.get(said, 0)} after {took:.1f} s")
 assert said == errno.ENOSPC, "msync of more than there is memory"
-assert took < 20, "which is 10 on a machine with nothing else to do"
+assert took < 100, "which is 10 on a machine with nothing else to do"
 mapped.close()
 os.close(file)
 data = alike("map", "after the mapping")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # memefs stage-out and stage-in with S3 (moto, with signatures checked): trees there and back, large objects in parts,
 # more names than an answer has; wrong keys, another region, and servers that fail or cut their answers.
-# ctest: release waits long=15
+# ctest: release waits long=40 timeout=240
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 need jq rsync
