@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define PIECES_MOST (1U << 22) /* 256 TiB: what a server or a file full of holes claims to be */
 #define STEP_OUT                                                                                   \
     ((size_t)128 << 10) /* bytes: what is read is still in the processor's cache when              \
                            it is written; to a mount each write is a request */
@@ -83,8 +84,11 @@ static int finish(struct mfs_stage_file *f)
     /* Outside of deployments a lock may be this node's alone, or none at all. */
     if (!rc && !d->stage->nparts && !mfs_stage_is_there(d->to, f->temporary, f->to))
         rc = -EALREADY;
-    if (d->stage->plan->shared) /* it is ours until it has its name */
+    if (d->stage->plan->shared) { /* it is ours until it has its name */
         f->claim = dup(f->to);
+        if (f->claim < 0 && !rc)
+            rc = -errno;
+    }
     if (close(f->to) < 0 && !rc)
         rc = -errno;
     f->to = -1;
@@ -342,6 +346,8 @@ static int plan_pieces(struct mfs_stage_file *f)
     uint64_t size = (uint64_t)f->st.st_size, n = (size + MFS_STAGE_PIECE - 1) / MFS_STAGE_PIECE;
     int rc;
 
+    if (f->st.st_size < 0 || n > PIECES_MOST)
+        return -EFBIG;
     if (f->whole || f->item->has_sum || n < 2)
         return 0;
     rc = mfs_stage_record_init(&f->record, (uint32_t)n);

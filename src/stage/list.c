@@ -53,10 +53,27 @@ static const char *place_of(const char *path)
     return *path ? path : NULL;
 }
 
+/* As sha256sum writes names with newlines and the like: "\\HEX  a\\nb". */
+static void unescape(char *name)
+{
+    char *out = name;
+
+    for (; *name; name++) {
+        if (*name == '\\' && name[1]) {
+            name++;
+            *out++ = (char)(*name == 'n' ? '\n' : *name == 'r' ? '\r' : *name);
+        } else {
+            *out++ = *name;
+        }
+    }
+    *out = '\0';
+}
+
 /* "HEX  PATH", "HEX *PATH". */
 static bool take_sum(char **line, unsigned char sum[MFS_STAGE_SUM])
 {
-    char digits[DIGITS + 1], *p = *line;
+    bool escaped = **line == '\\';
+    char digits[DIGITS + 1], *p = *line + escaped;
 
     if (strlen(p) < DIGITS + 3 || p[DIGITS] != ' ' ||
         (p[DIGITS + 1] != ' ' && p[DIGITS + 1] != '*'))
@@ -66,6 +83,8 @@ static bool take_sum(char **line, unsigned char sum[MFS_STAGE_SUM])
     if (mfs_text_unhex(digits, sum, MFS_STAGE_SUM))
         return false;
     *line = p + DIGITS + 2;
+    if (escaped)
+        unescape(*line);
     return true;
 }
 

@@ -319,7 +319,9 @@ static void end(struct mfs_stage *s)
 static void settle(const struct mfs_stage *s, struct mfs_stage_dir *top)
 {
     if (!s->nparts && syncfs(top->to) < 0)
-        mfs_stage_fail(top->stage, top, NULL, true, -errno, "%s", strerror(errno));
+        mfs_stage_fail(top->stage, top, NULL, true, -errno,
+                       "%s: what has been copied may not be on the disk: repeat with --verify",
+                       strerror(errno));
 }
 
 static void finish_late(struct mfs_stage *s)

@@ -133,6 +133,15 @@ cmp src/large "$MNT1/in/src/large"
 say "lists"
 (cd src && sha256sum a/f1 a/f2 d/sparse) >sums
 (cd src && stage_in --manifest ../sums "$MNT0/list" >/dev/null)
+printf x >$'a\nnew \\line'
+sha256sum $'a\nnew \\line' >odd
+stage_in --manifest odd "$MNT0/list" >/dev/null
+equal x "$(cat "$MNT0/list/"$'a\nnew \\line')" "a file whose name has a newline"
+mkdir t
+# shellcheck disable=SC2016 # for the inner shell
+expect_fail 1 unshare -m --propagation private bash -c 'mount -t tmpfs none t && truncate -s 1E t/huge && memefs stage-in t/huge "$0"' "$MNT0/list"
+grep -q 'huge: File too large' "$T/expect.out" || fail "says $(cat "$T/expect.out")"
+rmdir t
 cmp src/a/f2 "$MNT0/list/a/f2"
 cmp src/d/sparse "$MNT0/list/d/sparse"
 printf '%s\n' 'src/a/f3	here/f three' src/a/f4 >lines

@@ -16,8 +16,11 @@ struct reader {
     void (*each)(void *arg, const char *key);
     void *arg;
     struct mfs_buf next; /* the token of the next page; empty: there is none */
+    uint64_t keys;       /* so far */
     bool root, no_memory;
 };
+
+#define EMPTY_MOST 1000 /* pages in a row: one that never ends is no list */
 
 static void XMLCALL begin(void *arg, const XML_Char *name, const XML_Char **attributes)
 {
@@ -50,6 +53,7 @@ static void XMLCALL finish(void *arg, const XML_Char *name)
     r->no_memory |= mfs_buf_append(&r->text, "", 1) != 0;
     if (r->no_memory)
         return;
+    r->keys += key;
     if (key && mfs_buf_len(&r->text) > r->prefix)
         r->each(r->arg, mfs_buf_data(&r->text) + r->prefix);
     else if (next)
@@ -128,13 +132,19 @@ int mfs_stage_each_object(struct mfs_stage *s, const char *url,
     struct reader r = {.prefix = strlen(prefix), .each = each, .arg = arg};
     char *bucket = strndup(url, strlen("s3://") + len);
     int rc = bucket ? 0 : mfs_err_set(err, -ENOMEM, "out of memory");
+    uint32_t empty = 0;
 
     mfs_buf_init(&r.text);
     mfs_buf_init(&r.next);
     while (!rc) {
+        uint64_t before = r.keys;
+
         rc = mfs_stage_ends(s) ? -EINTR : one_page(s, &r, bucket, prefix, err);
         if (!mfs_buf_len(&r.next))
             break;
+        empty = r.keys > before ? 0 : empty + 1;
+        if (!rc && empty == EMPTY_MOST)
+            rc = mfs_err_set(err, -EPROTO, "the server's list has no end");
     }
     mfs_buf_fini(&r.text);
     mfs_buf_fini(&r.next);
