@@ -9,7 +9,7 @@ python_needs pytest
 
 MEMORY=256M
 deployment_start 2
-python_tests test_client.py test_files.py test_aio.py test_forks.py
+python_tests test_client.py test_files.py test_aio.py test_arguments.py test_forks.py
 fsck_silent
 python_tests test_deployment.py
 deployment_stop

@@ -48,16 +48,24 @@ NOT_CONNECTED = "the client is not connected: async with, or await client.connec
 LOCK_POLL = (0.001, 0.05)  # s, first and last
 
 
+def _release(buffer: Any) -> None:
+    """Gives back what ffi.from_buffer has lent: CPython crashes where it collects a memoryview that is lent still."""
+    if buffer is not None:
+        ffi.release(buffer)
+
+
 class _Call(Request):
-    """One call of the library, with a future for its result. ``file``: has it open meanwhile."""
+    """One call of the library, with a future for its result. ``buffer`` is lent meanwhile, and ``file`` open."""
 
-    __slots__ = ("call", "file", "future", "keep")
+    __slots__ = ("buffer", "call", "file", "future")
 
-    def __init__(self, future: asyncio.Future[int], call: Callable[[Any, Any], int], keep: Any, file: Any) -> None:
+    def __init__(
+        self, future: asyncio.Future[int], call: Callable[[Any, Any], int], buffer: Any, file: Optional[RawFile]
+    ) -> None:
         self.future = future
         self.call = call
-        self.keep = keep
-        self.file = file
+        self.buffer = buffer
+        self.file = file  # one that nobody has any more is closed by its end, which would wait for this request
 
     def wanted(self) -> bool:
         if self.future.done():
@@ -79,9 +87,11 @@ class _Call(Request):
             self.future.set_exception(error)
 
     def drop(self) -> None:
-        file, self.file, self.keep = self.file, None, None
+        buffer, self.buffer = self.buffer, None
+        _release(buffer)
+        file, self.file = self.file, None
         if file is not None:
-            file.__exit__()
+            file._handle.__exit__()
 
 
 class _One:
@@ -94,6 +104,10 @@ class _One:
         self.name = name
         self.data = data
         self.future = future
+
+    def drop(self) -> None:
+        data, self.data = self.data, None
+        _release(data)
 
 
 class _Batch(Request):
@@ -142,6 +156,8 @@ class _Batch(Request):
             for item in self.items:
                 lib.memefs_free(item.buf)
                 item.buf = ffi.NULL
+        for one in self.ones:
+            one.drop()
 
 
 def _threaded(
@@ -258,9 +274,14 @@ class AsyncClient:
     async def _run(self, call: Callable[[], R]) -> R:
         return await asyncio.get_running_loop().run_in_executor(self._pool, call)
 
-    async def _ask(self, call: Callable[[Any, Any], int], keep: Any, file: Any = None) -> int:
+    async def _ask(self, call: Callable[[Any, Any], int], buffer: Any = None, file: Optional[RawFile] = None) -> int:
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._check().submit(_Call(future, call, keep, file))
+        request = _Call(future, call, buffer, file)
+        try:
+            self._check().submit(request)
+        except BaseException:
+            request.drop()
+            raise
         return await future
 
     # --- objects ---
@@ -295,6 +316,9 @@ class AsyncClient:
     def _send_together(self, ones: list[_One], flags: Optional[int]) -> None:
         """In so many requests that all workers have one."""
         assert self._completions is not None
+        for one in ones:
+            if one.future.done():
+                one.drop()
         ones = [one for one in ones if not one.future.done()]
         size = max(1, min(TOGETHER, -(-len(ones) // self._workers)))
         for at in range(0, len(ones), size):
@@ -315,7 +339,8 @@ class AsyncClient:
     ) -> None:
         """Makes a file of these bytes, in place of what was there, at once."""
         self._check()
-        await self._put(path, encode(path), ffi.from_buffer(data), put_flags(exclusive, parents))
+        name, flags = encode(path), put_flags(exclusive, parents)
+        await self._put(path, name, ffi.from_buffer(data), flags)
 
     @overload
     async def mget(self, paths: Iterable[PathType], *, errors: Literal["raise"] = "raise") -> list[bytes]: ...
@@ -342,9 +367,17 @@ class AsyncClient:
         self._check()
         check_errors(errors)
         flags = put_flags(exclusive, parents)
-        pairs = items.items() if isinstance(items, Mapping) else items
-        named = [(path, encode(path), ffi.from_buffer(data)) for path, data in pairs]
-        results: list[Optional[OSError]] = await _all([self._put(*one, flags) for one in named], errors)
+        pairs = list(items.items() if isinstance(items, Mapping) else items)
+        named = [(path, encode(path), data) for path, data in pairs]
+        buffers: list[Any] = []
+        try:
+            buffers.extend(ffi.from_buffer(data) for _, _, data in named)
+        except BaseException:
+            for buffer in buffers:
+                _release(buffer)
+            raise
+        futures = [self._put(path, name, buffer, flags) for (path, name, _), buffer in zip(named, buffers)]
+        results: list[Optional[OSError]] = await _all(futures, errors)
         return results
 
     # --- attributes and names ---
@@ -353,7 +386,7 @@ class AsyncClient:
         """As os.stat."""
         name, st = encode(path), ffi.new("struct stat *")
         flags = 0 if follow_symlinks else AT_SYMLINK_NOFOLLOW
-        check(await self._ask(lambda q, d: lib.memefs_queue_stat(q, name, st, flags, d), st), path)
+        check(await self._ask(lambda q, d: lib.memefs_queue_stat(q, name, st, flags, d)), path)
         return stat_result(st)
 
     async def lstat(self, path: PathType) -> os.stat_result:
@@ -427,11 +460,14 @@ class AsyncFile:
         """Sends what was written, waits for what is under way, and gives locks back."""
         await self._client._run(self._raw.close)
 
-    async def _ask(self, call: Callable[[Any, Any, Any], int], keep: Any) -> int:
-        self._client._check()
-        handle = self._raw._handle
-        file = handle.__enter__()
-        return check(await self._client._ask(lambda q, d: call(q, file, d), keep, handle), self.name)
+    async def _ask(self, call: Callable[[Any, Any, Any], int], buffer: Any = None) -> int:
+        try:
+            self._client._check()
+            file = self._raw._handle.__enter__()
+        except BaseException:
+            _release(buffer)
+            raise
+        return check(await self._client._ask(lambda q, d: call(q, file, d), buffer, self._raw), self.name)
 
     async def pread(self, length: int, offset: int) -> bytes:
         """Up to so many bytes from there on."""
@@ -454,7 +490,7 @@ class AsyncFile:
     async def sync(self) -> None:
         """Other clients see what was written when it returns."""
         self._raw._check_open()
-        await self._ask(lambda q, f, d: lib.memefs_queue_fsync(q, f, d), None)
+        await self._ask(lambda q, f, d: lib.memefs_queue_fsync(q, f, d))
 
     async def stat(self) -> os.stat_result:
         """As os.fstat."""

@@ -99,6 +99,8 @@ class Client(Objects, Names, Places):
         What it returns is io's own BufferedReader, BufferedWriter, BufferedRandom or TextIOWrapper, on a RawFile:
         ``readinto`` into a large buffer is one call of the library, without a copy. It has no file descriptor.
         """
+        if not isinstance(mode, str):
+            raise TypeError(f"mode must be a str, not {type(mode).__name__}")
         binary, text = "b" in mode, "t" in mode
         if binary and text:
             raise ValueError("can't have text and binary mode at once")

@@ -84,7 +84,7 @@ class Completions:
         try:
             with self._handle as queue:
                 rc = request.send(queue, ffi.cast("void *", self._number))
-        except (OSError, ValueError) as error:  # of a parent's, or closed
+        except Exception as error:  # wrong arguments; of a parent's, or closed
             del self._sent[self._number]
             request.fail(error)
             return

@@ -29,6 +29,8 @@ MODES["a"] = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 
 def flags_of(mode: str) -> int:
     """The flags of open(2) for the mode of a raw file: one of r, w, x and a, perhaps with + and b."""
+    if not isinstance(mode, str):
+        raise TypeError(f"mode must be a str, not {type(mode).__name__}")
     letters = mode.replace("b", "", 1)
     plus = "+" in letters
     letters = letters.replace("+", "", 1)

@@ -146,6 +146,9 @@ class Names(Connection):
         """As os.utime: sets the times of access and modification, in seconds or ns; None: both now."""
         if times is not None and ns is not None:
             raise ValueError("utime: you may specify either 'times' or 'ns' but not both")
+        for pair in (times, ns):
+            if pair is not None and len(pair) != 2:
+                raise TypeError("utime: 'times' and 'ns' must be tuples of two")
         if times is not None:
             ns = (round(times[0] * 1_000_000_000), round(times[1] * 1_000_000_000))
         spec = ffi.NULL if ns is None else ffi.new("struct timespec[2]", [divmod(t, 1_000_000_000) for t in ns])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Literal, Optional, Union, overload
 
 from ._native import ffi, lib
@@ -104,12 +105,13 @@ class Objects(Connection):
         pairs = list(items.items() if isinstance(items, Mapping) else items)
         paths = [path for path, _ in pairs]
         array, _names = items_of([encode(path) for path in paths])
-        buffers = [ffi.from_buffer(data) for _, data in pairs]
-        for item, data in zip(array, buffers):
-            item.buf = data
-            item.len = len(data)
-        with self._fs as fs:
-            check(lib.memefs_mput(fs, array, len(pairs), put_flags(exclusive, parents)))
+        flags = put_flags(exclusive, parents)
+        with ExitStack() as lent:
+            for item, (_, data) in zip(array, pairs):
+                item.buf = buffer = lent.enter_context(ffi.from_buffer(data))
+                item.len = len(buffer)
+            with self._fs as fs:
+                check(lib.memefs_mput(fs, array, len(pairs), flags))
         results = [
             None if item.result >= 0 else OSError(-item.result, os.strerror(-item.result), path)
             for path, item in zip(paths, array)
