@@ -27,8 +27,6 @@
 #define END_TIME  (15 * MFS_SEC)  /* for what is told to end, then SIGTERM, … */
 #define TERM_TIME (2 * MFS_SEC)   /* … then SIGKILL */
 
-extern char **environ;
-
 /* A command that was started. */
 struct command {
     const struct mfs_stage_node *node;
