@@ -160,6 +160,18 @@ int mfs_meta_readlink(struct mfs_meta *meta, uint64_t ino, char *buf,
 
 /* --- names -------------------------------------------------------------------------------- */
 
+/* What this client knows of before it asks partitions, for its figures: what a name is of; that
+ * there is no such name; attributes; bytes of small files; what was read ahead of larger ones. */
+enum mfs_cache {
+    MFS_CACHE_NAMES,
+    MFS_CACHE_ABSENT,
+    MFS_CACHE_ATTRIBUTES,
+    MFS_CACHE_CONTENTS,
+    MFS_CACHE_READ_AHEAD,
+    MFS_CACHES
+};
+void mfs_meta_cached(struct mfs_meta *meta, enum mfs_cache cache, bool hit); /* counts one */
+
 /* Also "." and "..". `leased`: a directory, whose name may be shown for MFS_META_LEASE. Likewise of
  * a directory that mfs_meta_mknod has just made, and of one that was leased and that
  * mfs_meta_rename has moved. */

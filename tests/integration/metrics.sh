@@ -95,6 +95,11 @@ promtool check rules "$docs/grafana/alerts.yml" >/dev/null || fail "the rules"
 promtool test rules "$HARNESS_DIR/alerts.yml" >"$T/rules" 2>&1 || fail "what the rules say: $(cat "$T/rules")"
 equal 0 "$(served $at | awk '/^memefs_cm_policy_threshold_ratio{action="scale_out",/ {print $2}')" "threshold of no policy"
 jq -e '.panels | length > 20' "$docs/grafana/memefs.json" >/dev/null || fail "the dashboard"
+for title in 'p99, by mount' 'Answered from caches'; do
+    expr=$(jq -r --arg title "$title" '.panels[] | select(.title == $title).targets[0].expr |
+        gsub("[$]__rate_interval"; "1m") | gsub("[$][a-z]+"; ".*")' "$docs/grafana/memefs.json")
+    must_happen 20 is 1 "count($expr) > bool 0"
+done
 
 say "a flood, and readers that do not read, beside a change of the nodes"
 timeout 100 python3 "$client" idle 127.0.0.1 9470 1000 127.0.0.3 >"$T/idle" &

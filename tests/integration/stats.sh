@@ -89,6 +89,29 @@ jq -es 'map(length) == [2, 2, 2] and ([range(2) as $i | .[0][$i].n - 5 <= .[1][$
     .[1][$i].n > 10] | all)' "$T/before" "$T/nodes" "$T/after" >/dev/null || # -5: of calls that failed
     fail "round trips by node: $(cat "$T/before" "$T/nodes" "$T/after")"
 
+# What it knows already, by kind; and what it has to ask for, as another mount has made it.
+for i in 1 2 3; do : >"$MNT1/elsewhere$i"; done
+before=$(figure 0 "$MNT0" memefs_cache_misses_total 'cache="names"')
+python3 - "$MNT0" <<'PYTHON' || fail "the caches"
+import os, sys, time
+
+top = sys.argv[1]
+for i in range(10):
+    assert not os.path.lexists(f"{top}/dir5/none{i}")
+with open(f"{top}/dir5/file", "wb") as f:
+    f.write(b"x" * 3000)
+for i in range(3):
+    time.sleep(0.3) # the kernel has attributes for a quarter of a second at most
+    os.stat(f"{top}/dir5/file")
+    os.stat(f"{top}/elsewhere{i + 1}")
+PYTHON
+hits() { figure 0 "$MNT0" memefs_cache_hits_total "cache=\"$1\""; }
+are_hits() { [ "$(hits absent)" -ge 10 ] && [ "$(hits attributes)" -ge 3 ] && [ "$(hits names)" -ge 1 ]; }
+are_misses() { [ "$(figure 0 "$MNT0" memefs_cache_misses_total 'cache="names"')" -ge $((before + 3)) ]; }
+must_happen 20 are_hits
+must_happen 20 are_misses
+grep -E '^memefs_cache_hits_total\{cache="absent"\} ' "$MNT0/.memefs/stats" >/dev/null || fail "$(cat "$MNT0/.memefs/stats")"
+
 # Who waits for a lock, and only who does.
 equal 0 "$(figure 0 "$MNT0" memefs_lock_wait_seconds)" "waits for locks"
 flock "$MNT0/file10" sleep 1 &

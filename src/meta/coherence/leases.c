@@ -63,13 +63,17 @@ int mfs_meta_getattr_leased(struct mfs_meta *meta, uint64_t ino, struct mfs_attr
     bool leased;
     int rc;
 
-    if (mfs_leases_attr(meta, ino, attr))
+    if (mfs_leases_attr(meta, ino, attr)) {
+        mfs_meta_cached(meta, MFS_CACHE_ATTRIBUTES, true);
         return 0;
+    }
     if (mfs_contact_leases(meta, MFS_TRUST) && mfs_dircache_leased(meta->dirs, ino, attr)) {
+        mfs_meta_cached(meta, MFS_CACHE_ATTRIBUTES, true);
         mfs_parents_merge(meta, attr);
         attr->leased = asked;
         return 0;
     }
+    mfs_meta_cached(meta, MFS_CACHE_ATTRIBUTES, false);
     if (!meta->opts.revoked || !mfs_dircache_known(meta->dirs, ino))
         return mfs_meta_getattr(meta, ino, attr);
     rc = mfs_lease_ask(meta, ino, asked, attr, &leased);

@@ -271,28 +271,13 @@ static void count(struct mfs_meta *meta, enum mfs_meta_answer by)
     mfs_metric_add(meta->metrics, MFS_META_LOOKUPS, by, 1);
 }
 
-int mfs_meta_lookup(struct mfs_meta *meta, uint64_t parent, const char *name, struct mfs_attr *attr)
+static int ask_for(struct mfs_meta *meta, uint64_t parent, const char *name, uint32_t part,
+                   struct mfs_attr *attr)
 {
     struct mfs_backoff backoff = {0};
     uint64_t ino = 0, last = 0;
-    size_t len = strlen(name);
-    uint32_t part;
     int rc;
 
-    if (!strcmp(name, ".") || !strcmp(name, ".."))
-        return lookup_dots(meta, parent, name, attr);
-    if (len > MFS_NAME_LEN_MAX)
-        return -ENAMETOOLONG;
-    if (mfs_leases_name(meta, parent, name, attr) || known_dir(meta, parent, name, attr)) {
-        count(meta, MFS_META_BY_LEASE);
-        return 0;
-    }
-    part = mfs_placement_entry(parent, name, len, meta->nparts);
-    if (mfs_leases_absent(meta, parent, part, name)) {
-        count(meta, MFS_META_BY_FILLING);
-        return -ENOENT;
-    }
-    count(meta, MFS_META_BY_PARTITION);
     for (;;) {
         rc = look(meta, parent, name, part, attr, &ino);
         if (rc != -EAGAIN && rc != -ESTALE)
@@ -306,6 +291,34 @@ int mfs_meta_lookup(struct mfs_meta *meta, uint64_t parent, const char *name, st
         if (!mfs_backoff_wait(meta, &backoff))
             return -EBUSY;
     }
+}
+
+int mfs_meta_lookup(struct mfs_meta *meta, uint64_t parent, const char *name, struct mfs_attr *attr)
+{
+    size_t len = strlen(name);
+    uint32_t part;
+    int rc;
+
+    if (!strcmp(name, ".") || !strcmp(name, ".."))
+        return lookup_dots(meta, parent, name, attr);
+    if (len > MFS_NAME_LEN_MAX)
+        return -ENAMETOOLONG;
+    if (mfs_leases_name(meta, parent, name, attr) || known_dir(meta, parent, name, attr)) {
+        count(meta, MFS_META_BY_LEASE);
+        mfs_meta_cached(meta, MFS_CACHE_NAMES, true);
+        return 0;
+    }
+    part = mfs_placement_entry(parent, name, len, meta->nparts);
+    if (mfs_leases_absent(meta, parent, part, name)) {
+        count(meta, MFS_META_BY_FILLING);
+        mfs_meta_cached(meta, MFS_CACHE_ABSENT, true);
+        return -ENOENT;
+    }
+    count(meta, MFS_META_BY_PARTITION);
+    rc = ask_for(meta, parent, name, part, attr);
+    if (rc == 0 || rc == -ENOENT)
+        mfs_meta_cached(meta, rc == 0 ? MFS_CACHE_NAMES : MFS_CACHE_ABSENT, false);
+    return rc;
 }
 
 bool mfs_meta_knows(struct mfs_meta *meta, uint64_t dir, const char *name)

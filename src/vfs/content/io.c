@@ -109,6 +109,7 @@ static ssize_t read_once(struct mfs_file *f, void *buf, size_t len, uint64_t off
                          uint64_t *size, struct mfs_view *view)
 {
     int rc = size_for(f->node, off + len, direct, size);
+    bool kept;
 
     if (rc < 0)
         return rc;
@@ -116,10 +117,15 @@ static ssize_t read_once(struct mfs_file *f, void *buf, size_t len, uint64_t off
         return 0;
     if (len > *size - off)
         len = (size_t)(*size - off);
-    if (!mfs_file_read_head(f, off, len, *size, buf) && !read_kept(f->node, off, len, *size, buf))
+    kept = mfs_file_read_head(f, off, len, *size, buf) || read_kept(f->node, off, len, *size, buf);
+    if (!kept)
         rc = read_stripes(f, off, len, *size, buf, view);
     else if (view != NULL)
         *view = (struct mfs_view){.iov = {{buf, len}}, .n = 1};
+    if (kept || *size <= MFS_META_CONTENT)
+        mfs_meta_cached(f->node->vfs->meta, MFS_CACHE_CONTENTS, kept);
+    else if (view != NULL)
+        mfs_meta_cached(f->node->vfs->meta, MFS_CACHE_READ_AHEAD, view->nheld > 0);
     return rc < 0 ? rc : (ssize_t)len;
 }
 
