@@ -64,7 +64,7 @@ same_content() # MACHINE
     [ "$(content "$1")" = "$sum" ]
 }
 
-says() # WORDS: the command that has failed does
+complains() # WORDS: the command that has failed does
 {
     grep -q -- "$1" "$T/expect.out" || fail "says $(cat "$T/expect.out")"
 }
@@ -84,7 +84,7 @@ on tux1 sh -c "head -c 20000000 /dev/urandom >'$MNT/data'"
 sum=$(content tux2)
 protected tux1
 expect_fail 1 cm_on tux2 start --provider local --memory 64M
-says "cm start --adopt has it here"
+complains "cm start --adopt has it here"
 
 on tux1 cm doctor --name "$NAME" >"$T/doctor" 2>&1 || true
 grep -q "term 0; 4 of 4 nodes have a fresh one, 4 vote" "$T/doctor" || fail "cm doctor: $(cat "$T/doctor")"
@@ -128,10 +128,10 @@ whole tux4 4
 say "a copy that is damaged, a secret that is another one"
 on tux4 sh -c "cp '$OWN/node-3/cm.json' '$OWN/copy' && echo '{' >'$OWN/node-3/cm.json'"
 expect_fail 1 cm_on tux4 start --adopt
-says "node-3/cm.json"
+complains "node-3/cm.json"
 on tux4 sh -c "mv '$OWN/copy' '$OWN/node-3/cm.json' && mv '$OWN/secret' '$OWN/kept' && printf '%064d\n' 7 >'$OWN/secret' && chmod 600 '$OWN/secret'"
 expect_fail 1 cm_on tux4 start --adopt
-says "no node answers: .*refused our proof"
+complains "no node answers: .*refused our proof"
 on tux4 mv "$OWN/kept" "$OWN/secret"
 whole tux4 4
 
@@ -147,7 +147,7 @@ equal "$sum" "$(content tux1)" "content"
 say "an old one comes back"
 on tux1 cp -p "$OWN/cm.json" "$OWN/kept"
 expect_fail 1 cm_on tux1 start
-says "follow a cm that was started elsewhere"
+complains "follow a cm that was started elsewhere"
 on tux1 mv "$OWN/kept" "$OWN/cm.json"
 on tux1 timeout 20 cm daemon --name "$NAME" || true
 on tux1 test ! -e "$OWN/cm.json" || fail "an old cm has left its state"
@@ -158,7 +158,7 @@ say "the machine of cm dies"
 ssh_hosts crash tux3
 rm -rf "/var/tmp/memefs-$NAME-"*/node-2 # of tux3, whose disk is this machine's
 expect_fail 1 cm_on tux1 status
-says "cm start --adopt"
+complains "cm start --adopt"
 cm_on tux1 start --adopt >"$T/one" 2>&1 &
 one=$!
 cm_on tux2 start --adopt >"$T/two" 2>&1 &

@@ -14,8 +14,8 @@ copy()
     timeout 60 memefs bench filecopy --json --workers 2 --chunk-size 100000 "${@:2}" "${!mnt}/bench"
 }
 
-# says TEXT: the command that failed last has said so.
-says()
+# complains TEXT: the command that failed last has said so.
+complains()
 {
     grep -q "$1" "$T/expect.out" || fail "no \"$1\" in: $(<"$T/expect.out")"
 }
@@ -32,17 +32,17 @@ copy 1 --file-size 1 >/dev/null # one node, a file that is smaller than what tel
 [ ! -e "$MNT1/bench" ] || fail "the directory of one node is left"
 
 expect_fail 2 memefs bench filecpy "$MNT0/bench"
-says 'unknown workload "filecpy"'
+complains 'unknown workload "filecpy"'
 expect_fail 2 copy 0 --workers 0
 mkdir "$MNT0/bench"
 touch "$MNT0/bench/mine"
 expect_fail 1 copy 0 --file-size 1M
-says 'holds "mine"'
+complains 'holds "mine"'
 [ -e "$MNT0/bench/mine" ] || fail "a file of the user's is gone"
 rm -r "$MNT0/bench"
 
 expect_fail 1 copy 0 --nodes 2 --wait 1
-says '1 of 2 nodes have come within 1 s'
+complains '1 of 2 nodes have come within 1 s'
 [ ! -e "$MNT0/bench" ] || fail "the node that waited in vain has left its directory"
 
 # One of two dies while it writes: the other says so when its time is up.
@@ -54,7 +54,7 @@ must_happen 20 test -e "$MNT0/bench/begin-0" -a -e "$MNT0/bench/begin-1"
 kill -KILL "$victim"
 ! wait "$victim" 2>/dev/null || fail "it had ended before it was killed"
 ! wait "$other" || fail "it was content with half"
-says 'has not come to "written" within 4 s'
+complains 'has not come to "written" within 4 s'
 rm -rf "$MNT0/bench"
 
 # The other node's file holds something else: this shell plays the other node.
@@ -67,5 +67,5 @@ echo 0 >"$MNT1/bench/begin-1"
 echo 0 >"$MNT1/bench/written-1"
 touch "$MNT1/bench/left-1"
 ! wait "$other" || fail "it did not notice"
-says 'what was read is not what was written'
+complains 'what was read is not what was written'
 deployment_stop

@@ -48,8 +48,8 @@ for i in $(seq 40); do
     jq -e '.clients | length == 2' "$T/reader$i" >/dev/null || fail "reader $i: $(cat "$T/reader$i")"
 done
 
-# says SECONDS FILE: what it is while nobody answers, which it says soon.
-says()
+# tells SECONDS FILE: what it is while nobody answers, which it says soon.
+tells()
 {
     local began=$SECONDS
     timeout 30 cat "$inside/$2" >"$T/said" || fail "$2 can't be read"
@@ -58,13 +58,13 @@ says()
 cm=$(cut -d' ' -f1 "$STATE/cm.pid") lm=$(cut -d' ' -f1 "$STATE/node-0/lm.pid")
 kill -STOP "$cm"
 sleep 1.2 # what it has told is news for a second
-says 10 clients.json
+tells 10 clients.json
 jq -e '.stale and .age_ms > 500 and (.clients | length) == 2' "$T/said" >/dev/null || fail "clients without cm: $(cat "$T/said")"
-says 10 events
+tells 10 events
 grep -qE '^cm does not answer: this is what it told [0-9.]+ s ago$' "$T/said" || fail "events without cm: $(cat "$T/said")"
 grep -q mounted "$T/said" || fail "no events without cm: $(cat "$T/said")"
 kill -STOP "$lm"
-says 10 clients.json
+tells 10 clients.json
 jq -e '.stale and .age_ms > 1000 and (.clients | length) == 2' "$T/said" >/dev/null ||
     fail "clients without a Local Manager: $(cat "$T/said")"
 kill -CONT "$lm" "$cm"

@@ -208,7 +208,7 @@ for _ in $(seq 4); do
 done
 curl -sN "http://$at/ui/stream" >/dev/null &
 pids+=($!)
-wait_for 5 test -s "$T/greedy" || fail "nobody asks"
+wait_for 30 test -s "$T/greedy" || fail "nobody asks"
 deployment_stop
 wait "${pids[@]}" || true
 ! pgrep -af "cm doctor --json --name $NAME --state-dir $STATE" || fail "cm doctor goes on without cm"

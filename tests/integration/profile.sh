@@ -12,8 +12,8 @@ MEMORY=160M
 ALLOW_LOG='No space left|ENOSPC|out of memory|OOM|no room for written data'
 deployment_start 2 --partitions 8 --max-nodes 2
 
-# says SECONDS PATH REGEX: the last line.
-says()
+# tells SECONDS PATH REGEX: the last line.
+tells()
 {
     timeout 60 memefs profile "$2" --for "$1" >"$T/profile" || fail "memefs profile"
     tail -n 1 "$T/profile" | says -E "$3" || fail "no '$3' in: $(cat "$T/profile")"
@@ -21,7 +21,7 @@ says()
 }
 
 mkdir -p "$MNT0/lib/python3.11" "$MNT0/out"
-says 500ms "$MNT0/out" '^nothing happened: no request in .* s below out'
+tells 500ms "$MNT0/out" '^nothing happened: no request in .* s below out'
 
 say "names that do not exist"
 python3 - "$MNT0" <<'PYTHON' &
@@ -33,7 +33,7 @@ while not os.path.exists(sys.argv[1] + "/out/enough"):
     i += 1
 PYTHON
 sleep 0.5
-says 1s "$MNT0/lib" 'look-ups of names that do not exist, below lib/python3\.11$'
+tells 1s "$MNT0/lib" 'look-ups of names that do not exist, below lib/python3\.11$'
 timeout 60 memefs profile "$MNT0" --for 500ms --json >"$T/json" || fail "memefs profile --json"
 jq -e '.requests > 100 and (.missing[0].name == "lib/python3.11") and (.processes[0].name | startswith("python3[")) and
     .network_ms >= 0 and (.nodes | length) == 2 and (.sentence | test("lib/python3.11"))' "$T/json" >/dev/null ||
@@ -72,7 +72,7 @@ must_happen 20 test -e "$T/held"
 python3 -c 'import fcntl, sys
 fcntl.lockf(open(sys.argv[1], "r+"), fcntl.LOCK_EX)' "$MNT0/out/results.db" &
 sleep 1
-says 1s "$MNT0/out" "waiting for locks on out/results\.db that process $holder \(python3\) holds"
+tells 1s "$MNT0/out" "waiting for locks on out/results\.db that process $holder \(python3\) holds"
 : >"$T/unlock"
 wait
 
@@ -87,7 +87,7 @@ redis_serving "$home"
 node=${dir##*node-}
 kill -STOP "$pid"
 setfattr -n user.a -v b "$MNT0/out/file$n" &
-says 1500ms "$MNT0/out" "^partition $home on node $node does not answer: 1 request waits for it"
+tells 1500ms "$MNT0/out" "^partition $home on node $node does not answer: 1 request waits for it"
 kill -CONT "$pid"
 wait
 
@@ -106,7 +106,7 @@ while not os.path.exists(sys.argv[2] + "/full"):
         open(sys.argv[2] + "/refused", "w").close()
 PYTHON
 must_happen 60 test -e "$T/refused"
-says 1s "$MNT0/out" '^(nodes? [01](, node [01])?) (is|are) full'
+tells 1s "$MNT0/out" '^(nodes? [01](, node [01])?) (is|are) full'
 : >"$T/full"
 wait
 rm "$MNT0"/out/piece* || fail "rm of what filled the node"
