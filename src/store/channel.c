@@ -1,16 +1,18 @@
 /* Making, checking and closing connections, and the single command of callers that talk to one
- * process only. hiredis connects; the socket stays blocking, with both of its timeouts set. */
+ * process only. The socket is a blocking one, with both of its timeouts set. */
 #include "store/channel.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/proof.h"
+#include "store/dial.h"
 
 static struct timeval timeval_of(int64_t ns)
 {
@@ -19,38 +21,26 @@ static struct timeval timeval_of(int64_t ns)
     return (struct timeval){.tv_sec = us / 1000000, .tv_usec = us % 1000000};
 }
 
-/* A socket without a listener, or none at all, tells that the process is gone. */
-static int dial_errno(int cause)
-{
-    if (cause == ECONNREFUSED || cause == ENOENT)
-        return -ECONNREFUSED;
-    if (cause == EMFILE || cause == ENFILE)
-        return -EMFILE;
-    return cause == ETIMEDOUT ? -ETIMEDOUT : -EIO;
-}
-
 static int dial(struct mfs_channel *conn, const struct mfs_endpoint *ep, int64_t timeout_ns,
                 struct mfs_err *err)
 {
-    struct timeval tv = timeval_of(timeout_ns);
-    redisContext *c;
-    int cause;
+    int one = 1, fd;
 
-    if (ep->unix_path && ep->unix_path[0])
-        c = redisConnectUnixWithTimeout(ep->unix_path, tv);
-    else
-        c = redisConnectWithTimeout(ep->host, ep->port, tv);
-    cause = errno;
-    conn->ctx = c;
-    if (!c)
+    fd = mfs_dial(ep->unix_path, ep->host, ep->port, timeout_ns, &conn->is_unix, err);
+    if (fd < 0)
+        return fd;
+    conn->ctx = redisConnectFd(fd);
+    if (!conn->ctx) {
+        close(fd);
         return mfs_err_set(err, -ENOMEM, "out of memory");
-    if (c->err)
-        return mfs_err_set(err, dial_errno(cause), "%s", c->errstr);
-    if (redisSetTimeout(c, tv) != REDIS_OK)
-        return mfs_err_set(err, -EIO, "%s", c->errstr);
-    if (c->connection_type == REDIS_CONN_TCP && redisEnableKeepAlive(c) != REDIS_OK)
-        return mfs_err_set(err, -EIO, "%s", c->errstr);
-    if (fcntl(c->fd, F_SETFD, FD_CLOEXEC) < 0)
+    }
+    if (redisSetTimeout(conn->ctx, timeval_of(timeout_ns)) != REDIS_OK)
+        return mfs_err_set(err, -EIO, "%s", conn->ctx->errstr);
+    if (conn->is_unix)
+        return 0;
+    if (redisEnableKeepAlive(conn->ctx) != REDIS_OK)
+        return mfs_err_set(err, -EIO, "%s", conn->ctx->errstr);
+    if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one))
         return mfs_err_set(err, -EIO, "%s", strerror(errno));
     return 0;
 }
@@ -88,7 +78,7 @@ static int demand_proof(struct mfs_channel *conn, const struct mfs_endpoint *ep,
     struct mfs_err why = {0};
     int rc;
 
-    if (conn->ctx->connection_type != REDIS_CONN_TCP)
+    if (conn->is_unix)
         return 0;
     rc = mfs_proof_demand(conn->ctx->fd, ep->user, ep->password, timeout_ns, says);
     if (rc == -EACCES && says[0] == '-')

@@ -38,6 +38,7 @@ enum mfs_channel_in {
 
 struct mfs_channel {
     redisContext *ctx;
+    bool is_unix;     /* a UNIX socket, else TCP */
     int64_t deadline; /* monotonic ns */
 
     /* Outgoing pipeline: iov[iov_at … iov_n) is still to be sent; `text` holds headers and small
