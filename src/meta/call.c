@@ -40,7 +40,8 @@ void mfs_call_post(struct mfs_meta *meta, struct mfs_call *c, uint32_t part)
     if (part >= meta->nparts)
         return;
     seal_args(c, part);
-    mfs_store_post(meta->store, &c->cmd);
+    if (mfs_store_post(meta->store, &c->cmd))
+        mfs_session_leaves(meta); /* what it would have ended: no memory for it, say */
 }
 
 void mfs_call_fini(struct mfs_call *c)

@@ -84,8 +84,10 @@ static int send_closes(struct mfs_meta *meta, uint64_t session, struct mfs_later
     struct group *g = malloc(most * sizeof *g);
     int rc = -ENOMEM;
 
-    if (!cmds || !g)
+    if (!cmds || !g) {
+        mfs_session_leaves(meta);
         goto out;
+    }
     qsort(list, n, sizeof *list, by_home);
     for (; done < n; groups++) {
         uint32_t part = mfs_placement_home(list[done].ino);
@@ -93,7 +95,9 @@ static int send_closes(struct mfs_meta *meta, uint64_t session, struct mfs_later
         done += fill_group(&g[groups], list + done, n - done);
         cmds[groups] = group_cmd(meta, &g[groups], &sid, part);
     }
-    rc = mfs_session_note_outcome(meta, mfs_store_exec(meta->store, cmds, groups));
+    rc = mfs_store_exec(meta->store, cmds, groups);
+    if (rc) /* whatever it was: they are open there, and nobody closes them any more */
+        mfs_session_leaves(meta);
     for (size_t i = 0; i < groups; i++)
         take_freed(meta, cmds[i].reply);
     mfs_cmds_fini(cmds, groups);

@@ -11,12 +11,16 @@
 
 #define REFRESH_WAIT (2 * MFS_SEC)
 
+void mfs_session_leaves(struct mfs_meta *meta)
+{
+    meta->leftovers.answer_lost = true;
+    mfs_chores_doubt(meta);
+}
+
 int mfs_session_note_outcome(struct mfs_meta *meta, int rc)
 {
-    if (mfs_outcome_is_unknown(rc)) {
-        meta->leftovers.answer_lost = true;
-        mfs_chores_doubt(meta);
-    }
+    if (mfs_outcome_is_unknown(rc))
+        mfs_session_leaves(meta);
     return rc;
 }
 

@@ -53,6 +53,9 @@ void mfs_session_disown(struct mfs_meta *meta, uint64_t ino, uint64_t sid);
 int mfs_session_start(struct mfs_meta *meta);
 void mfs_session_end(struct mfs_meta *meta);
 void mfs_session_tick(void *meta);
+/* Something of this session may be left in partitions: it looks for it, and ends as if it had died.
+ */
+void mfs_session_leaves(struct mfs_meta *meta);
 /* What was asked of a partition ended so; if it is unknown whether it was done, something may be
  * left of it. Returns rc. */
 int mfs_session_note_outcome(struct mfs_meta *meta, int rc);
