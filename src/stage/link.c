@@ -9,8 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <uthash.h>
-
+#include "base/table.h"
 #include "stage/impl.h"
 
 struct inode {
@@ -129,6 +128,8 @@ bool mfs_stage_link_begin(struct mfs_stage_item *i, const struct stat *st)
             e->key.dev = st->st_dev;
             e->key.ino = st->st_ino;
             HASH_ADD(hh, l->table, key, sizeof e->key, e);
+            if (!e->hh.tbl)
+                free(e);
         }
         pthread_mutex_unlock(&l->mutex);
         return true;

@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
-
 #include "base/hash.h"
+#include "base/table.h"
 #include "stage/impl.h"
 #include "stage/remote/remote.h"
 
@@ -73,31 +72,39 @@ static struct place *place_of(const struct mfs_stage_item *i)
     return e;
 }
 
+static bool no_memory(struct mfs_stage_item *i)
+{
+    mfs_stage_fail(i->dir->stage, i->dir, i->from, false, -ENOMEM, "out of memory");
+    mfs_stage_item_destroy(i);
+    return false;
+}
+
 bool mfs_stage_place_take(struct mfs_stage_item *i)
 {
     struct mfs_stage_places *p = i->dir->stage->places;
     struct place *e, *other;
-    bool same = false;
+    bool same = false, added = false;
 
     if (!p || i->placed)
         return true;
     e = place_of(i);
-    if (!e) {
-        mfs_stage_fail(i->dir->stage, i->dir, i->from, false, -ENOMEM, "out of memory");
-        mfs_stage_item_destroy(i);
-        return false;
-    }
+    if (!e)
+        return no_memory(i);
     pthread_mutex_lock(&p->mutex);
     HASH_FIND(hh, p->table, e->key, e->len, other);
     if (other)
         same = other->source == e->source;
-    else
+    else {
         HASH_ADD_KEYPTR(hh, p->table, e->key, e->len, e);
+        added = e->hh.tbl;
+    }
     pthread_mutex_unlock(&p->mutex);
     i->placed = true;
-    if (!other)
+    if (added)
         return true;
     free(e);
+    if (!other)
+        return no_memory(i);
     if (!same) {
         char to[PATH_MAX];
 

@@ -149,6 +149,11 @@ static int sum_of(struct mfs_profile_sum **table, const char *key, struct mfs_pr
         return -ENOMEM;
     }
     HASH_ADD_KEYPTR(hh, *table, s->key, strlen(s->key), s);
+    if (s->hh.tbl == NULL) {
+        free(s->key);
+        free(s);
+        return -ENOMEM;
+    }
     *sum = s;
     return 0;
 }

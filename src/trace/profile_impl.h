@@ -2,8 +2,7 @@
 #ifndef MFS_TRACE_PROFILE_IMPL_H
 #define MFS_TRACE_PROFILE_IMPL_H
 
-#include <uthash.h>
-
+#include "base/table.h"
 #include "trace/profile.h"
 
 #define MFS_PROFILE_KEYS 20000U /* of each table; what is beyond counts in the totals alone */

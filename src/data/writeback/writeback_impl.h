@@ -24,10 +24,8 @@
 #include <stdatomic.h>
 #include <sys/queue.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
 #include "base/metrics.h"
+#include "base/table.h"
 #include "data/workers/bufs.h"
 #include "data/workers/workers.h"
 #include "data/workers/links.h"

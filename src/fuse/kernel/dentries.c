@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
 #include <utlist.h>
 
 #include "base/hash.h"
+#include "base/table.h"
 
 struct item {
     struct mfs_dentry dentry;
@@ -83,7 +83,7 @@ static struct item *take_at(struct mfs_dentries *d, uint64_t parent, const char 
 }
 
 /* Puts it into by_hash with a new parent and name, which is taken over. The item that was there
- * before stays in its inode's list. */
+ * before stays in its inode's list, and so does this one where there is no memory for more. */
 static void rehash(struct mfs_dentries *d, struct item *t, uint64_t parent, char *name)
 {
     take_at(d, parent, name);
@@ -105,6 +105,10 @@ static struct inode *find_or_add_inode(struct mfs_dentries *d, uint64_t ino)
     if (i != NULL) {
         i->ino = ino;
         HASH_ADD(hh, d->inodes, ino, sizeof i->ino, i);
+        if (i->hh.tbl == NULL) {
+            free(i);
+            return NULL;
+        }
     }
     return i;
 }

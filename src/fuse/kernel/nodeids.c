@@ -13,9 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
-
 #include "base/hash.h"
+#include "base/table.h"
 
 #define SETS 4096U
 #define WAYS 8U
@@ -100,6 +99,10 @@ static void hold(struct mfs_nodeids *ids, uint64_t nodeid, uint64_t dentry)
             return;
         h->nodeid = nodeid;
         HASH_ADD(hh, ids->held, nodeid, sizeof h->nodeid, h);
+        if (h->hh.tbl == NULL) {
+            free(h);
+            return;
+        }
     }
     h->dentry = dentry;
     h->lookups++;

@@ -5,8 +5,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
+#include "base/table.h"
 #include "meta/meta.h"
 
 #define MOST_DEFAULT (128U << 20) /* bytes of all files */
@@ -82,7 +82,10 @@ void mfs_contents_put(struct mfs_contents *c, uint64_t ino, uint64_t version, co
     if (old)
         drop(c, old);
     HASH_ADD(hh, c->table, ino, sizeof e->ino, e);
-    c->bytes += sizeof *e + n;
+    if (e->hh.tbl)
+        c->bytes += sizeof *e + n;
+    else
+        free(e);
     while (c->table && c->bytes > c->most)
         drop(c, c->table);
     pthread_mutex_unlock(&c->mutex);

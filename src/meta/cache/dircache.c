@@ -4,9 +4,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
 #include "base/hash.h"
+#include "base/table.h"
 #include "meta/cache/cache.h"
 
 #define DIRS_MAX 16384
@@ -82,6 +82,10 @@ static struct dir *find_or_add(struct mfs_dircache *cache, uint64_t ino)
     if (HASH_COUNT(cache->dirs) >= DIRS_MAX)
         drop(cache, cache->dirs);
     HASH_ADD(hh, cache->dirs, ino, sizeof d->ino, d);
+    if (!d->hh.tbl) {
+        free(d);
+        return NULL;
+    }
     return d;
 }
 

@@ -3,8 +3,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
+#include "base/table.h"
 #include "meta/meta.h"
 
 #define MOST    4096U
@@ -78,6 +78,8 @@ void mfs_dirnames_put(struct mfs_dirnames *d, uint64_t parent, const char *name,
     if (HASH_COUNT(d->table) >= MOST)
         drop(d, d->table);
     HASH_ADD_KEYPTR(hh, d->table, n->key, n->len, n);
+    if (!n->hh.tbl)
+        free(n);
     pthread_mutex_unlock(&d->mutex);
 }
 

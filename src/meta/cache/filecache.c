@@ -26,6 +26,14 @@ struct mfs_filecache *mfs_filecache_create(uint32_t most)
     return cache;
 }
 
+static void drop_dir_if_empty(struct mfs_filecache *cache, struct dir *d)
+{
+    if (d->list)
+        return;
+    HASH_DEL(cache->dirs, d);
+    free(d);
+}
+
 /* Its file stays, maybe without a name. */
 static void take_name(struct mfs_filecache *cache, struct name *n)
 {
@@ -34,10 +42,7 @@ static void take_name(struct mfs_filecache *cache, struct name *n)
     assert(cache->names);
     DL_DELETE(n->file->list, n);
     DL_DELETE2(d->list, n, dir_prev, dir_next);
-    if (!d->list) {
-        HASH_DEL(cache->dirs, d);
-        free(d);
-    }
+    drop_dir_if_empty(cache, d);
     HASH_DEL(cache->names, n);
     free(n);
 }
@@ -182,6 +187,10 @@ static struct dir *find_or_add_dir(struct mfs_filecache *cache, uint64_t ino)
         return d;
     d->ino = ino;
     HASH_ADD(hh, cache->dirs, ino, sizeof d->ino, d);
+    if (!d->hh.tbl) {
+        free(d);
+        return NULL;
+    }
     return d;
 }
 
@@ -196,6 +205,10 @@ static struct file *find_or_add(struct mfs_filecache *cache, uint64_t ino)
         return NULL;
     f->attr.ino = ino;
     HASH_ADD(hh, cache->files, attr.ino, sizeof f->attr.ino, f);
+    if (!f->hh.tbl) {
+        free(f);
+        return NULL;
+    }
     return f;
 }
 
@@ -229,6 +242,11 @@ static void add_name(struct mfs_filecache *cache, uint64_t parent, const char *n
     n->key_len = len;
     memcpy(n->key, key, len);
     HASH_ADD_KEYPTR(hh, cache->names, n->key, n->key_len, n);
+    if (!n->hh.tbl) {
+        drop_dir_if_empty(cache, n->dir);
+        free(n);
+        return;
+    }
     DL_APPEND(f->list, n);
     DL_APPEND2(n->dir->list, n, dir_prev, dir_next);
 }

@@ -2,9 +2,8 @@
 #ifndef MFS_META_CACHE_FILECACHE_IMPL_H
 #define MFS_META_CACHE_FILECACHE_IMPL_H
 
-#include <uthash.h>
-
 #include "base/hash.h"
+#include "base/table.h"
 #include "meta/cache/cache.h"
 
 #define REVOKED 65536U

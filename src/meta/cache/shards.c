@@ -7,10 +7,10 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 #include <utlist.h>
 
 #include "base/hash.h"
+#include "base/table.h"
 #include "meta/cache/cache.h"
 
 #define MOST_DEFAULT (1U << 18)
@@ -129,8 +129,13 @@ static void add_name(struct mfs_shards *s, struct shard *shard, const char *name
         return;
     }
     n->hash = hash;
-    DL_APPEND(shard->list, n);
     HASH_ADD(hh, s->names, hash, sizeof n->hash, n);
+    if (!n->hh.tbl) {
+        free(n);
+        forget(s, shard);
+        return;
+    }
+    DL_APPEND(shard->list, n);
 }
 
 bool mfs_shards_absent(struct mfs_shards *s, uint64_t dir, uint32_t part, const char *name)
@@ -182,6 +187,10 @@ static void know(struct mfs_shards *s, struct shard_key key, const char *name, i
     shard->key = key;
     shard->until = asked + MFS_META_LEASE_FILE;
     HASH_ADD(hh, s->known, key, sizeof shard->key, shard);
+    if (!shard->hh.tbl) {
+        free(shard);
+        return;
+    }
     add_name(s, shard, name);
 }
 

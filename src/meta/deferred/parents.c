@@ -1,12 +1,12 @@
 /* Times of directories whose names came or went: merged here and sent in the background, so that a
  * create costs its directory's home nothing of its own. A program that reads the directory through
  * this client sees them already. */
+#include "base/table.h"
 #include "meta/internal.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
 #include "cluster/trust.h"
 #include "meta/cache/cache.h"
@@ -102,6 +102,10 @@ void mfs_parents_touch(struct mfs_meta *meta, uint64_t dir, struct timespec now)
             c->ino = dir;
             c->seen = seen;
             HASH_ADD(hh, p->changes, ino, sizeof c->ino, c);
+            if (!c->hh.tbl) {
+                free(c);
+                c = NULL;
+            }
         }
     }
     if (c)

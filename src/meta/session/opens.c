@@ -7,12 +7,12 @@
  * latter two is in one of two queues: `unregistered`, by age, or `busy` while a thread registers. A
  * registration keeps its number until its partition has answered, so that it is done once; no close
  * of the inode is sent before that. Closes and access times wait in `later`. */
+#include "base/table.h"
 #include "meta/internal.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <sys/queue.h>
-#include <uthash.h>
 
 #include "meta/session/opens.h"
 #include "meta/session/session.h"
@@ -94,6 +94,10 @@ static struct open *find_or_add(struct mfs_opens *o, uint64_t ino)
         return NULL;
     e->ino = ino;
     HASH_ADD(hh, o->opens, ino, sizeof e->ino, e);
+    if (!e->hh.tbl) {
+        free(e);
+        return NULL;
+    }
     return e;
 }
 

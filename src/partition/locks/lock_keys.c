@@ -3,10 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
-
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/table.h"
 #include "partition/journal/api.h"
 #include "partition/answer.h"
 #include "partition/keys.h"
@@ -105,6 +104,8 @@ static struct known *learn(struct mfs_span ino, struct RedisModuleKey *key)
     memcpy(k->ino, ino.p, INO);
     k->index = mfs_lock_index_create();
     HASH_ADD(hh, known, ino, INO, k);
+    if (!k->hh.tbl)
+        abort();
     if (is_hash(key))
         each_field(key, add_range, k->index);
     return k;

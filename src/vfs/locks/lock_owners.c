@@ -52,6 +52,10 @@ static struct mfs_owner_id *find_or_add_id(struct mfs_vnode *v, uint64_t id)
         return NULL;
     i->id = id;
     HASH_ADD(hh, v->owners, id, sizeof i->id, i);
+    if (i->hh.tbl == NULL) {
+        free(i);
+        return NULL;
+    }
     return i;
 }
 

@@ -60,9 +60,11 @@ static struct mfs_vnode *find_or_add(struct mfs_vfs *vfs, uint64_t ino, struct m
     pthread_mutex_lock(&s->lock);
     HASH_FIND(hh, s->table, &ino, sizeof ino, v);
     if (v == NULL && make != NULL) {
-        v = make;
-        make = NULL;
-        HASH_ADD(hh, s->table, ino, sizeof v->ino, v);
+        HASH_ADD(hh, s->table, ino, sizeof make->ino, make);
+        if (make->hh.tbl != NULL) {
+            v = make;
+            make = NULL;
+        }
     }
     if (v != NULL)
         v->refs++;

@@ -16,8 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <uthash.h>
-
+#include "base/table.h"
 #include "data/readahead/readahead.h"
 #include "data/writeback/writeback.h"
 #include "vfs/vnode/latch.h"
