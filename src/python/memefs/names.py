@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import numbers
 import os
 import posixpath
 import stat as stat_module
@@ -147,8 +148,9 @@ class Names(Connection):
         if times is not None and ns is not None:
             raise ValueError("utime: you may specify either 'times' or 'ns' but not both")
         for pair in (times, ns):
-            if pair is not None and len(pair) != 2:
-                raise TypeError("utime: 'times' and 'ns' must be tuples of two")
+            # A string or a tuple could be multiplied, too, and would take for ever.
+            if pair is not None and (len(pair) != 2 or not all(isinstance(t, numbers.Real) for t in pair)):
+                raise TypeError("utime: 'times' and 'ns' must be tuples of two numbers")
         if times is not None:
             ns = (round(times[0] * 1_000_000_000), round(times[1] * 1_000_000_000))
         spec = ffi.NULL if ns is None else ffi.new("struct timespec[2]", [divmod(t, 1_000_000_000) for t in ns])
