@@ -81,7 +81,7 @@ int mfs_dial(const char *unix_path, const char *host, uint16_t port, int64_t tim
              bool *is_unix, struct mfs_err *err)
 {
     int64_t until = mfs_clock_mono() + timeout_ns;
-    struct mfs_address to;
+    struct mfs_address to = {0};
     int fd, cause, rc = find(unix_path, host, port, &to, err);
 
     if (rc)

@@ -46,6 +46,7 @@ struct call {
     int64_t full_end; /* the same for want of memory */
     int64_t backoff;
     uint32_t attempts; /* begun so far */
+    bool heard;        /* something has answered in this attempt */
 };
 
 /* The connection is of no use any more. */
@@ -227,8 +228,7 @@ static void lane_finish(struct call *call, struct mfs_lane *lane)
     if (!lane->open || (!lane->rc && lane->done < lane->n))
         return;
     lane->open = false;
-    if (lane->done && atomic_load_explicit(&call->store->ending, memory_order_relaxed))
-        atomic_store_explicit(&call->store->answered_at, mfs_clock_mono(), memory_order_relaxed);
+    call->heard = call->heard || lane->done;
     lane_settle(call, lane);
     mfs_pool_leave(call->store, lane);
 }
@@ -332,6 +332,8 @@ static int attempt(struct call *call)
 
     if (rc)
         return rc;
+    call->heard = false;
+    mfs_store_asks(call->store, now);
     call->deadline = mfs_store_until(call->store, now + call->store->opts.io_timeout,
                                      call->store->opts.io_timeout);
     call->attempts++;
@@ -352,6 +354,7 @@ static int attempt(struct call *call)
     for (size_t i = 0; i < b->nlanes; i++)
         if (b->lanes[i].open)
             lane_complete(call, &b->lanes[i]);
+    mfs_store_heard(call->store, call->heard);
     end_phase(b);
     return 0;
 }

@@ -127,6 +127,7 @@ static int wait_unfenced(struct mfs_store *store, const struct mfs_lane *lanes, 
     struct mfs_part *p;
     int64_t now, until;
 
+    mfs_store_asks(store, start);
     while ((p = first_fenced(store, lanes, n))) {
         uint32_t part = (uint32_t)(p - store->part);
 
@@ -138,6 +139,7 @@ static int wait_unfenced(struct mfs_store *store, const struct mfs_lane *lanes, 
         if (now >= until) {
             mfs_error("store", "partition %u: refused commands for %lld s, and no word of a move",
                       part, (long long)((now - p->fenced_since) / MFS_SEC));
+            mfs_store_heard(store, false);
             return -EIO;
         }
         if (!p->probing && now >= p->probe_at) {

@@ -56,11 +56,13 @@ struct mfs_store {
     struct mfs_post *post;
     struct mfs_store_figures figures; /* nodes get their series with lock held */
     atomic_bool ending;               /* mfs_store_ending */
-    _Atomic int64_t answered_at;      /* mono: once ending, when a partition last answered */
-    atomic_bool replicated;     /* as the table says: partitions have replicas, or will have */
-    _Atomic uint64_t failovers; /* of the newest table */
-    _Atomic uint64_t lapses;    /* so often it was not known for too long whether cm is there */
-    _Atomic int64_t contact_at; /* mono: cm was there */
+    _Atomic int64_t answered_at; /* mono: once ending, when a partition last answered, or, … */
+    atomic_bool silent;          /* … unless none did since, was asked something */
+    atomic_bool replicated;      /* as the table says: partitions have replicas, or will have */
+    _Atomic uint64_t posts_lost; /* mfs_store_posts_lost */
+    _Atomic uint64_t failovers;  /* of the newest table */
+    _Atomic uint64_t lapses;     /* so often it was not known for too long whether cm is there */
+    _Atomic int64_t contact_at;  /* mono: cm was there */
     _Atomic(mfs_store_fault_fn *) fault;
     _Atomic(void *) fault_arg;
 
@@ -186,6 +188,25 @@ static inline int64_t mfs_store_until(struct mfs_store *store, int64_t until, in
         return until;
     end = atomic_load_explicit(&store->answered_at, memory_order_relaxed) + ns;
     return end < until ? end : until;
+}
+
+/* Partitions are asked something, or waited for. What is bounded at a client's end is waiting in
+ * vain, not a pause in which nothing was asked. */
+static inline void mfs_store_asks(struct mfs_store *store, int64_t now)
+{
+    if (atomic_load_explicit(&store->ending, memory_order_acquire) &&
+        !atomic_load_explicit(&store->silent, memory_order_relaxed))
+        atomic_store_explicit(&store->answered_at, now, memory_order_relaxed);
+}
+
+/* What came of it. */
+static inline void mfs_store_heard(struct mfs_store *store, bool any)
+{
+    if (!atomic_load_explicit(&store->ending, memory_order_acquire))
+        return;
+    if (any)
+        atomic_store_explicit(&store->answered_at, mfs_clock_mono(), memory_order_relaxed);
+    atomic_store_explicit(&store->silent, !any, memory_order_relaxed);
 }
 
 /* Calls the fault hook; 0 without one. */

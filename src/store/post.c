@@ -321,6 +321,11 @@ int mfs_store_drain(struct mfs_store *store, int64_t ns)
     return rc;
 }
 
+uint64_t mfs_store_posts_lost(struct mfs_store *store)
+{
+    return atomic_load(&store->posts_lost);
+}
+
 int mfs_post_create(struct mfs_post **out, struct mfs_store *store)
 {
     struct mfs_post *post = calloc(1, sizeof *post);

@@ -167,8 +167,10 @@ static int lane_receive(struct mfs_post *post, uint32_t part, uint32_t *n)
             hold(post, part, mfs_fence_is_lapse(&err));
             continue;
         }
-        if (cmd.rc)
+        if (cmd.rc) {
             mfs_warn("store", "partition %u: posted %s: %s", part, oldest(lane)->word, err.msg);
+            atomic_fetch_add(&post->store->posts_lost, 1);
+        }
         mfs_cmds_fini(&cmd, 1);
         remove_oldest(lane);
         (*n)++;
@@ -230,7 +232,9 @@ void mfs_post_rewind(struct mfs_post *post, uint32_t part, bool all)
     lane->refused = NULL;
     lane->leaving = false;
     lane->offset = 0;
-    if (dropped)
+    if (dropped) {
         mfs_warn("store", "partition %u: %u posted commands without an answer", part, dropped);
+        atomic_fetch_add(&post->store->posts_lost, dropped);
+    }
     settle(post, dropped);
 }

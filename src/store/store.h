@@ -159,6 +159,9 @@ void mfs_cmds_fini(struct mfs_cmd *cmds, size_t n);
  * are copied. mfs_store_drain waits (bounded by ns) until all of them are answered. */
 int mfs_store_post(struct mfs_store *store, const struct mfs_cmd *cmd);
 int mfs_store_drain(struct mfs_store *store, int64_t ns);
+/* So many of them have had no answer so far, or a refusal: what they would have done may not be
+ * done. */
+uint64_t mfs_store_posts_lost(struct mfs_store *store);
 
 /* Some of the store's figures (store/metrics.h): calls that waited for replies, commands sent,
  * bytes out and in. */

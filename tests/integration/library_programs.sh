@@ -5,6 +5,7 @@
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 
+ALLOW_LOG='lm\[.*(can.t|died)|partition [0-9]+|written data are lost'
 MEMORY=256M
 deployment_start 1
 export MEMEFS_TEST_NAME=$NAME MEMEFS_TEST_STATE=$STATE
@@ -25,6 +26,23 @@ listed() # NUMBER NAME
 {
     [ "$(cm_ clients | grep -c -- "$2")" -eq "$1" ]
 }
+
+say "many small files at once: what is lost is an error, not zeros"
+mkdir "$MNT0/small"
+for i in $(seq 60); do
+    head -c 3000 /dev/zero | tr '\0' x >"$MNT0/small/$i"
+done
+sync -f "$MNT0"
+redis_kill 0
+redis_kill 1
+any_lost()
+{
+    [ "$(memefs_lost "$@" | wc -l)" -gt 0 ]
+}
+must_happen 30 any_lost
+lost=$(memefs_lost | wc -l)
+equal "$lost lost" "$("$program" lost 60)" "files that mget says are lost"
+rm -r "$MNT0/small"
 
 mkfifo "$T/named.in" "$T/unnamed.in"
 "$program" hold 20 prog <"$T/named.in" >"$T/named.out" &

@@ -16,9 +16,6 @@
 void *__libc_malloc(size_t n);           /* NOLINT(bugprone-reserved-identifier) */
 void *__libc_calloc(size_t k, size_t n); /* NOLINT(bugprone-reserved-identifier) */
 void *__libc_realloc(void *p, size_t n); /* NOLINT(bugprone-reserved-identifier) */
-void *malloc(size_t n);
-void *calloc(size_t k, size_t n);
-void *realloc(void *p, size_t n);
 
 static atomic_uint each; /* so many allocations are there for one that fails; 0: none fails */
 static atomic_uint asked, failed;

@@ -2,7 +2,7 @@
  * integration/library_programs.sh, with N connections, of which it ends all but one after the first
  * line of its input and goes on until there is no more. With `end MS` it has files open in which
  * something is not written back, waits for a line, and ends the connection, whose partitions are
- * given MS to answer. */
+ * given MS to answer. `lost N` gets N small files at once and says how many are lost. */
 #include <stdio.h>
 #include <time.h>
 
@@ -92,11 +92,46 @@ static int end(uint32_t ms)
     return 0;
 }
 
+/* Of files "/small/1" to N full of 'x': all that is not as it was is an error. */
+static int look_for_lost(int n)
+{
+    struct memefs_item *items = calloc((size_t)n, sizeof *items);
+    char(*path)[32] = calloc((size_t)n, sizeof *path);
+    struct memefs *fs = lib_connect();
+    int lost = 0;
+
+    CHECK(items != NULL && path != NULL);
+    for (int i = 0; i < n; i++) {
+        snprintf(path[i], sizeof path[i], "/small/%d", i + 1);
+        items[i].path = path[i];
+    }
+    EQUAL(0, memefs_mget(fs, items, 0));
+    CHECK(memefs_mget(fs, items, (size_t)n) >= 0);
+    for (int i = 0; i < n; i++) {
+        const char *buf = items[i].buf;
+
+        lost += items[i].result == -EIO;
+        if (items[i].result == -EIO)
+            continue;
+        CHECK(items[i].result == 3000);
+        for (int k = 0; k < 3000; k++)
+            CHECK(buf[k] == 'x');
+        memefs_free(items[i].buf);
+    }
+    GOOD(memefs_disconnect(fs));
+    printf("%d lost\n", lost);
+    free(items);
+    free(path);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     CHECK(argc > 1);
     if (strcmp(argv[1], "end") == 0 && argc == 3)
         return end((uint32_t)atoi(argv[2]));
+    if (strcmp(argv[1], "lost") == 0 && argc == 3)
+        return look_for_lost(atoi(argv[2]));
     if (strcmp(argv[1], "hold") == 0 && argc == 4)
         return hold(atoi(argv[2]), argv[3]);
     test_labels();

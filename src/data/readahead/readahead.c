@@ -92,7 +92,7 @@ static void stop_sequence(struct mfs_readahead *ra)
     ra->step = ra->stepped_at = 0;
     for (f = TAILQ_FIRST(&ra->fetches); f; f = next) {
         next = TAILQ_NEXT(f, in_ra);
-        if (f->queued)
+        if (f->queued && !f->straight) /* which a call waits for, maybe another thread's */
             mfs_fetch_drop(f);
     }
 }

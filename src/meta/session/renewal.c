@@ -273,5 +273,6 @@ void mfs_session_end(struct mfs_meta *meta)
     free(list);
     rc = mfs_store_drain(meta->store, DRAIN);
     end_session(meta, sid,
-                !rc && !meta->leftovers.ever_lost_answer && !meta->leftovers.answer_lost);
+                !rc && !mfs_store_posts_lost(meta->store) && !meta->leftovers.ever_lost_answer &&
+                    !meta->leftovers.answer_lost);
 }

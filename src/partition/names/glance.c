@@ -6,6 +6,7 @@
 #include "partition/inode.h"
 #include "partition/files/files.h"
 #include "partition/files/voids.h"
+#include "partition/journal/lost.h"
 #include "partition/names/shard.h"
 
 #define MOST_ROOM (16 << 20)                 /* bytes of an answer, whatever is asked for */
@@ -16,6 +17,7 @@ struct look {
     struct RedisModuleKey *shard; /* NULL: the directory has no names here */
     struct mfs_answer a;
     int64_t most, room;
+    int64_t left; /* names behind this one: a byte at least for each */
 };
 
 enum { PARENT = 1, HERE, MOST, ROOM, NAMES }; /* of mfs_glance */
@@ -53,13 +55,13 @@ static void look_at_file(struct look *l, struct mfs_span ino)
 
     if (told && mfs_rec_i64(i.rec, MFS_REC_SIZE) > 0) {
         stripe = mfs_key_stripe0(l->r->ctx, ino, MFS_REDIS_READ);
-        told = mfs_voids_head(&i, stripe, &content);
+        told = mfs_voids_head(&i, stripe, &content) && mfs_lost_bytes(l->r->ctx, stripe) < 0;
         if ((int64_t)content.n > mfs_rec_i64(i.rec, MFS_REC_SIZE))
             content.n = (size_t)mfs_rec_i64(i.rec, MFS_REC_SIZE);
     }
     if (!told)
         mfs_answer_byte(&l->a, MFS_GLANCE_LOOK);
-    else if ((int64_t)(l->a.n + 1 + FILE_MORE + content.n) > l->room)
+    else if ((int64_t)(l->a.n + 1 + FILE_MORE + content.n) + l->left > l->room)
         mfs_answer_byte(&l->a, MFS_GLANCE_ROOM);
     else
         add_file(l, ino, &i, content);
@@ -96,8 +98,10 @@ int mfs_command_glance(const struct mfs_request *r)
     if (l.room > MOST_ROOM)
         l.room = MOST_ROOM;
     l.shard = mfs_key_open(r->ctx, 'D', mfs_request_arg(r, PARENT), MFS_REDIS_READ);
-    for (int i = NAMES; i < r->argc; i++)
+    for (int i = NAMES; i < r->argc; i++) {
+        l.left = r->argc - i - 1;
         look_at(&l, r->argv[i]);
+    }
     mfs_key_close(l.shard);
     return mfs_answer_send(&l.a, r->ctx);
 }
