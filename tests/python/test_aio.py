@@ -9,6 +9,7 @@ import threading
 import pytest
 
 import memefs
+import memefs.aio
 from memefs.aio import AsyncClient
 
 
@@ -181,6 +182,30 @@ def test_more_than_the_queue_takes(client, root):
 
     run(work, client=client, workers=4)
     assert client.stat(root)  # stays open
+
+
+def test_what_nobody_wants_any_more(client, root, monkeypatch):
+    """A put that was not sent gives its buffer back."""
+    given, release = [], memefs.aio._release
+
+    def released(buffer):
+        given.extend([len(buffer)] if buffer is not None else [])
+        release(buffer)
+
+    monkeypatch.setattr(memefs.aio, "_release", released)
+
+    async def work(aio):
+        before = [asyncio.ensure_future(aio.stat(root)) for _ in range(3000)]
+        await asyncio.sleep(0)
+        puts = [asyncio.ensure_future(aio.put(f"{root}/{i}", bytearray(100))) for i in range(10)]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        for put in puts:
+            put.cancel()
+        await asyncio.gather(*before)
+
+    run(work, client=client, workers=4)
+    assert given == [100] * 10
 
 
 def test_ends(client, root):

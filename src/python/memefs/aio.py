@@ -68,10 +68,7 @@ class _Call(Request):
         self.file = file  # one that nobody has any more is closed by its end, which would wait for this request
 
     def wanted(self) -> bool:
-        if self.future.done():
-            self.drop()
-            return False
-        return True
+        return not self.future.done()
 
     def send(self, queue: Any, data: Any) -> int:
         return self.call(queue, data)

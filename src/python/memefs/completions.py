@@ -40,7 +40,7 @@ class Request:
         raise NotImplementedError
 
     def drop(self) -> None:
-        """Frees what the library may have given. Any thread."""
+        """Frees what the library may have given, and gives back what was lent to it. Any thread, and more than once."""
 
 
 def _destroy(queue: Any) -> int:
@@ -101,6 +101,8 @@ class Completions:
             request = self._waiting.popleft()
             if request.wanted():
                 self._send(request)
+            else:
+                request.drop()
         if self._idle is not None and not self._sent:
             self._idle.set_result(None)
             self._idle = None
