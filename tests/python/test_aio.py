@@ -208,6 +208,31 @@ def test_what_nobody_wants_any_more(client, root, monkeypatch):
     assert given == [100] * 10
 
 
+def test_close_that_is_cancelled(root):
+    """It goes on, and can be waited for again; it is over when the loop ends."""
+    clients = []
+
+    async def main(again):
+        aio = await AsyncClient().connect()
+        clients.append(aio)
+        puts = [asyncio.ensure_future(aio.put(f"{root}/{i}", bytes(1_000_000))) for i in range(50)]
+        await asyncio.sleep(0)
+        closes = [asyncio.ensure_future(aio.close()) for _ in range(2)]
+        await asyncio.sleep(0)
+        closes[0].cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closes[0]
+        assert not aio._client.closed and aio.closed
+        if again:
+            await aio.close()
+            assert aio._client.closed
+            await asyncio.gather(*puts, closes[1], aio.close())
+
+    for again in (True, False):
+        asyncio.run(asyncio.wait_for(main(again), 60))
+        assert clients[-1]._client.closed and clients[-1]._completions._handle.closed
+
+
 def test_ends(client, root):
     async def main():
         aio = AsyncClient()

@@ -22,6 +22,7 @@ import os
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, Optional, ParamSpec, TypeVar, Union, overload
 
@@ -202,6 +203,7 @@ class AsyncClient:
         self._completions: Optional[Completions] = None
         self._loop: Optional[asyncio.AbstractEventLoop] = None
         self._closed = False
+        self._closing: Optional[asyncio.Task[None]] = None
         self._gets: list[_One] = []
         self._puts: dict[int, list[_One]] = {}
 
@@ -224,21 +226,32 @@ class AsyncClient:
         return self
 
     async def close(self) -> None:
-        """Waits for what was asked for, and disconnects. Tasks that ask for something meanwhile get a ValueError."""
-        if self._closed:
-            return
-        self._closed = True
+        """Waits for what was asked for, and disconnects. Tasks that ask for something meanwhile get a ValueError.
+
+        Where it is cancelled (``asyncio.timeout``) the closing goes on; a further ``close`` waits for it, too.
+        """
+        if self._closing is None:
+            self._closed = True
+            self._closing = asyncio.create_task(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
         try:
             if self._completions is not None:
-                self._send_puts()
-                self._send_gets()
-                await self._completions.drain()
-                self._completions.detach()
-                await self._run(self._completions.destroy)
-            if self._own and self._client is not None:
-                await self._run(self._client.close)
+                try:
+                    self._send_puts()
+                    self._send_gets()
+                    with suppress(asyncio.CancelledError):  # the loop ends: what is not being served yet is not done
+                        await self._completions.drain()
+                    self._completions.detach()
+                finally:
+                    await self._run(self._completions.destroy)
         finally:
-            self._pool.shutdown(wait=False)
+            try:
+                if self._own and self._client is not None:
+                    await self._run(self._client.close)
+            finally:
+                self._pool.shutdown(wait=False)
 
     async def __aenter__(self) -> Self:
         return await self.connect()
