@@ -208,6 +208,43 @@ def test_what_nobody_wants_any_more(client, root, monkeypatch):
     assert given == [100] * 10
 
 
+def test_results_that_fail(root, monkeypatch):
+    """An error where one result is made is that one's own."""
+    real, unlucky = memefs.aio._Call.finish, []
+
+    def scarce(source):
+        if len(source) in (13, 14):
+            raise MemoryError if len(source) == 13 else ValueError
+        return bytes(source)
+
+    def finish(call, result):
+        if not unlucky:
+            unlucky.append(call)
+            raise OSError("no luck")
+        real(call, result)
+
+    async def work(client):
+        await client.mput({f"{root}/{i}": bytes(i) for i in range(300)})
+        monkeypatch.setattr(memefs.aio, "bytes", scarce, raising=False)
+        gets = (client.get(f"{root}/{i}") for i in range(300))
+        got = await asyncio.wait_for(asyncio.gather(*gets, return_exceptions=True), 20)
+        assert isinstance(got[13], MemoryError) and isinstance(got[14], ValueError)
+        assert got[:13] + got[15:] == [bytes(i) for i in range(300) if i not in (13, 14)]
+        monkeypatch.setattr(memefs.aio._Call, "finish", finish)
+        stats = (client.stat(f"{root}/{i}") for i in range(300))
+        got = await asyncio.wait_for(asyncio.gather(*stats, return_exceptions=True), 20)
+        assert [str(one) for one in got if isinstance(one, OSError)] == ["no luck"]
+
+        def none(_):
+            raise MemoryError
+
+        monkeypatch.setattr(memefs.aio, "items_of", none)
+        with pytest.raises(MemoryError):
+            await asyncio.wait_for(client.put(f"{root}/a", bytearray(5)), 20)
+
+    run(work)
+
+
 def test_close_that_is_cancelled(root):
     """It goes on, and can be waited for again; it is over when the loop ends."""
     clients = []

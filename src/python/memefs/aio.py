@@ -131,17 +131,22 @@ class _Batch(Request):
         return int(lib.memefs_queue_mput(queue, self.items, len(self.ones), self.flags, data))
 
     def finish(self, result: int) -> None:
-        for one, item in zip(self.ones, self.items):
-            if one.future.done():
-                continue
-            rc = result if result < 0 else item.result
-            if rc < 0:
-                one.future.set_exception(OSError(-rc, os.strerror(-rc), one.path))
-            elif self.flags is not None:
-                one.future.set_result(None)
-            else:
-                one.future.set_result(bytes(ffi.buffer(item.buf, rc)) if rc > 0 else b"")
-        self.drop()
+        try:
+            for one, item in zip(self.ones, self.items):
+                if one.future.done():
+                    continue
+                rc = result if result < 0 else item.result
+                try:
+                    if rc < 0:
+                        one.future.set_exception(OSError(-rc, os.strerror(-rc), one.path))
+                    elif self.flags is not None:
+                        one.future.set_result(None)
+                    else:
+                        one.future.set_result(bytes(ffi.buffer(item.buf, rc)) if rc > 0 else b"")
+                except Exception as error:  # no memory for this one's bytes; the next one may be smaller
+                    one.future.set_exception(error)
+        finally:
+            self.drop()
 
     def fail(self, error: Exception) -> None:
         for one in self.ones:
@@ -332,7 +337,15 @@ class AsyncClient:
         ones = [one for one in ones if not one.future.done()]
         size = max(1, min(TOGETHER, -(-len(ones) // self._workers)))
         for at in range(0, len(ones), size):
-            self._completions.submit(_Batch(ones[at : at + size], flags))
+            together = ones[at : at + size]
+            try:
+                batch = _Batch(together, flags)
+            except Exception as error:  # no memory for it: those that wait must know
+                for one in together:
+                    one.future.set_exception(error)
+                    one.drop()
+            else:
+                self._completions.submit(batch)
 
     async def get(self, path: PathType) -> bytes:
         """The content of a file. A very large one is better got by ``get_into``, which does not copy it."""

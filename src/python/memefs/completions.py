@@ -90,13 +90,20 @@ class Completions:
             return
         if rc < 0:
             del self._sent[self._number]
-            request.finish(rc)
+            self._finish(request, rc)
+
+    def _finish(self, request: Request, result: int) -> None:
+        """An error is that request's own: the library does not tell of the others, which were reaped with it, again."""
+        try:
+            request.finish(result)
+        except Exception as error:  # no memory for what was got
+            request.fail(error)
 
     def _reap(self) -> None:
-        with suppress(OSError, ValueError), self._handle as queue:
+        with suppress(OSError, ValueError), self._handle as queue:  # of a parent's, or closed
             count = lib.memefs_queue_reap(queue, self._done, REAP, 0, 0)
             for done in self._done[0 : max(0, count)]:
-                self._sent.pop(int(ffi.cast("uintptr_t", done.data))).finish(int(done.result))
+                self._finish(self._sent.pop(int(ffi.cast("uintptr_t", done.data))), int(done.result))
         while self._waiting and len(self._sent) < self._depth:
             request = self._waiting.popleft()
             if request.wanted():
