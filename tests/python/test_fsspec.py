@@ -134,7 +134,7 @@ def test_what_is_there(fs, root, mounted):
     assert fs.cat(f"{root}/a") == b""
 
 
-def test_ranges(fs, root):
+def test_ranges(fs, root, monkeypatch):
     data = os.urandom(3_000_000)
     fs.pipe({f"{root}/large": data, f"{root}/small": b"0123456789"})
     assert fs.cat_file(f"{root}/large", 1_000_000, 1_000_100) == data[1_000_000:1_000_100]
@@ -162,6 +162,17 @@ def test_ranges(fs, root):
     heads = fs.cat_ranges([*many, f"{root}/many/none"], [3] * 301, [70] * 301)
     assert heads[:300] == [content[3:70] for content in many.values()]
     assert isinstance(heads[300], FileNotFoundError)
+    far = [
+        *(f"{root}/many/none-{i}" for i in range(2000)),
+        *many,
+        *(f"{root}/many/none-{i}" for i in range(2000, 4000)),
+    ]
+    at_once, items_of = [], memefs.objects.items_of
+    monkeypatch.setattr(memefs.objects, "items_of", lambda names: at_once.append(len(names)) or items_of(names))
+    heads = fs.cat_ranges(far, [3] * 4300, [65_536] * 4300)
+    assert sum(at_once) == 4300 and max(at_once) <= 1024  # for more, room for all would be taken at once
+    assert heads[2000:2300] == [content[3:] for content in many.values()]
+    assert all(isinstance(head, FileNotFoundError) for head in heads[:2000] + heads[2300:])
     assert fs.cat_ranges([f"{root}/large"] * 3, [0, 5, 70_000], [9, 65_536, 70_010]) == [
         *(data[:9], data[5:65_536]),
         data[70_000:70_010],

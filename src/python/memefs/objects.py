@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Objects", "check_errors", "items_of", "put_flags", "raise_first"]
 
+HEADS = 1024  # files whose first bytes are got at once: of 64 KiB each they need room of 64 MiB
+
 
 class Objects(Connection):
     def get(self, path: PathType) -> bytes:
@@ -74,6 +76,12 @@ class Objects(Connection):
 
     def _mget_heads(self, paths: Sequence[PathType], lengths: Sequence[int]) -> list[Union[bytes, OSError]]:
         """The first bytes of many files, or why not; what a file does not have is not there."""
+        results: list[Union[bytes, OSError]] = []
+        for at in range(0, len(paths), HEADS):  # the room for all, which is as long as was asked for, may be too much
+            results += self._mget_some_heads(paths[at : at + HEADS], lengths[at : at + HEADS])
+        return results
+
+    def _mget_some_heads(self, paths: Sequence[PathType], lengths: Sequence[int]) -> list[Union[bytes, OSError]]:
         items, _names = items_of([encode(path) for path in paths])
         room = ffi.new("char[]", sum(lengths) + 1)
         offset = 0
