@@ -65,6 +65,7 @@ for ((part = 1; part < 8; part++)); do
 done
 for i in $(seq 60); do
     setfattr -n user.a -v b "$MNT1/d/$i" &
+    setters+=("$!")
 done
 many()
 {
@@ -91,6 +92,22 @@ for file in stats nodes slow slow.json hot clients events; do
     [ -s "$T/file" ] || fail "$file is empty"
 done
 timeout 10 memefs profile "$MNT1" --for 300ms >"$T/profile" || fail "profile when all workers wait"
+
+# Of the programs whose requests no worker serves yet, each that is killed ends.
+served=" $(jq -r 'select(.open) | .pid' "$MNT1/.memefs/slow.json" | tr '\n' ' ') "
+for waiter in "${setters[@]}" "${waiters[@]}"; do
+    gone "$waiter" || [[ $served == *" $waiter "* ]] && continue
+    kill -KILL "$waiter"
+    killed+=("$waiter")
+done
+all_gone()
+{
+    for waiter in "${killed[@]}"; do
+        gone "$waiter" || return 1
+    done
+}
+[ "${#killed[@]}" -ge 10 ] || fail "only ${#killed[@]} wait for a worker"
+must_happen 2 all_gone
 
 # And when the partition hangs that has the root, through which the path leads: not for the first that have to ask
 # for it, once its lease is over, but then.

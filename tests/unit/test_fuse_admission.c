@@ -8,7 +8,9 @@
 #include <cmocka.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "fuse/kernel/admission.h"
+#include "fuse/kernel/killed.h"
 
 #define ROOM 64
 
@@ -80,12 +82,45 @@ static void test_all_at_once(void **state)
     mfs_admission_destroy(a);
 }
 
+/* What is not the letter is served, later; what has come only now is not even asked about. */
+static bool is_letter(void *arg, const char *request, size_t len)
+{
+    assert_int_equal(len, 2);
+    *(unsigned *)arg += 1;
+    return *request == 'x';
+}
+
+static void test_what_is_gone_is_forgotten(void **state)
+{
+    struct mfs_admission *a = mfs_admission_create(1);
+    unsigned asked = 0;
+
+    (void)state;
+    assert_non_null(a);
+    assert_true(admit(a, "x"));
+    assert_false(admit(a, "x"));
+    assert_false(admit(a, "1"));
+    assert_false(admit(a, "x"));
+    assert_false(admit(a, "2"));
+    mfs_admission_look(a, is_letter, &asked);
+    assert_int_equal(asked, 0);
+    mfs_clock_sleep(MFS_KILLED_LOOK);
+    mfs_admission_look(a, is_letter, &asked);
+    assert_int_equal(asked, 4);
+    next_is(a, "1");
+    next_is(a, "2");
+    no_next(a);
+    assert_true(admit(a, "3"));
+    mfs_admission_destroy(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_so_many_at_once),
         cmocka_unit_test(test_deferred_ones_come_in_order),
         cmocka_unit_test(test_all_at_once),
+        cmocka_unit_test(test_what_is_gone_is_forgotten),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

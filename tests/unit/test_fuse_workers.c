@@ -38,6 +38,8 @@ static sem_t untold;  /* … and what those wait for that do not say so */
 static unsigned most_held;
 static pthread_t seen[MOST + 1]; /* threads that served something */
 static unsigned nseen;
+static atomic_bool killed; /* who waits for an 'x' */
+static atomic_uint dropped, looks;
 
 static void note_thread(void)
 {
@@ -111,10 +113,29 @@ static enum mfs_workers_urgency pipe_urgency(void *arg, const char *buf, size_t 
     return *buf == 'a' ? MFS_WORKERS_AT_ONCE : *buf == 'b' ? MFS_WORKERS_BRIEF : MFS_WORKERS_NORMAL;
 }
 
+/* An 'x', once it is to be: nobody waits for it. */
+static bool pipe_gone(void *arg, const char *request, size_t len)
+{
+    (void)arg;
+    assert_int_equal(len, 1);
+    if (*request != 'x' || !atomic_load(&killed))
+        return false;
+    atomic_fetch_add(&dropped, 1);
+    return true;
+}
+
+static void pipe_look(void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&looks, 1);
+}
+
 static const struct mfs_workers_source source = {.ready = pipe_ready,
                                                  .wait = pipe_wait,
                                                  .serve = pipe_serve,
                                                  .urgency = pipe_urgency,
+                                                 .gone = pipe_gone,
+                                                 .look = pipe_look,
                                                  .size = 4096};
 
 static void *run(void *arg)
@@ -128,6 +149,8 @@ static int setup(void **state)
     (void)state;
     nseen = held = most_held = 0;
     open_now = false;
+    atomic_store(&killed, false);
+    atomic_store(&dropped, 0);
     assert_int_equal(mfs_cond_init(&changed), 0);
     assert_int_equal(sem_init(&served, 0, 0), 0);
     assert_int_equal(sem_init(&untold, 0, 0), 0);
@@ -283,6 +306,37 @@ static void test_room_for_what_is_held(void **state)
     mfs_workers_stop(workers);
 }
 
+/* Of what is held, that for which nobody waits any more is not served, and leaves its room. */
+static void test_drops_what_is_gone(void **state)
+{
+    int64_t end;
+
+    (void)state;
+    for (unsigned i = 0; i < MOST; i++)
+        ask('h');
+    wait_until_held(MOST);
+    for (unsigned i = 0; i < HELD; i++)
+        ask(i % 2 ? 'x' : 'q');
+    ask('a');
+    is_served();
+    atomic_store(&killed, true);
+    end = mfs_clock_mono() + PATIENCE * MFS_SEC;
+    while (atomic_load(&dropped) < HELD / 2 && mfs_clock_mono() < end)
+        mfs_clock_sleep(MFS_MSEC);
+    assert_int_equal(atomic_load(&dropped), HELD / 2);
+    assert_true(atomic_load(&looks) > 0);
+    for (unsigned i = 0; i < HELD / 2; i++)
+        ask('q');
+    ask('a');
+    is_served();
+    wait_until_held(MOST); /* none was served for want of room */
+    let_go();
+    for (unsigned i = 0; i < MOST + HELD; i++)
+        is_served();
+    assert_int_equal(sem_trywait(&served), -1);
+    mfs_workers_stop(workers);
+}
+
 /* What is held is not served when all is over. */
 static void test_stop_with_some_held(void **state)
 {
@@ -331,6 +385,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_no_more_than_most, setup, teardown),
         cmocka_unit_test_setup_teardown(test_urgent_when_most_wait, setup, teardown),
         cmocka_unit_test_setup_teardown(test_room_for_what_is_held, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_drops_what_is_gone, setup, teardown),
         cmocka_unit_test_setup_teardown(test_stop_with_some_held, setup, teardown),
         cmocka_unit_test_setup_teardown(test_stop_lets_them_end, setup, teardown),
         cmocka_unit_test_setup_teardown(test_end_of_requests, setup, teardown),

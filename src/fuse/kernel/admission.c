@@ -7,8 +7,12 @@
 
 #include <utlist.h>
 
+#include "base/clock.h"
+#include "fuse/kernel/killed.h"
+
 struct deferred {
     struct deferred *prev, *next;
+    int64_t since; /* mono */
     size_t len;
     char request[];
 };
@@ -49,6 +53,7 @@ static bool defer(struct mfs_admission *a, const char *request, size_t len)
 
     if (d == NULL)
         return false;
+    d->since = mfs_clock_mono();
     d->len = len;
     memcpy(d->request, request, len);
     DL_APPEND(a->queue, d);
@@ -71,6 +76,21 @@ static void served_one_less(struct mfs_admission *a)
 {
     assert(a->served > 0);
     a->served--;
+}
+
+void mfs_admission_look(struct mfs_admission *a,
+                        bool (*gone)(void *arg, const char *request, size_t len), void *arg)
+{
+    int64_t before = mfs_clock_mono() - MFS_KILLED_LOOK;
+    struct deferred *d, *next;
+
+    pthread_mutex_lock(&a->lock);
+    DL_FOREACH_SAFE(a->queue, d, next)
+    if (d->since <= before && gone(arg, d->request, d->len)) {
+        DL_DELETE(a->queue, d);
+        free(d);
+    }
+    pthread_mutex_unlock(&a->lock);
 }
 
 size_t mfs_admission_next(struct mfs_admission *a, char *request)

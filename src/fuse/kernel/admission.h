@@ -26,4 +26,9 @@ bool mfs_admission_admit(struct mfs_admission *a, const char *request, size_t le
  * stead, to `request`; returns its length; 0: none. */
 size_t mfs_admission_next(struct mfs_admission *a, char *request);
 
+/* Calls `gone` with each request that has been deferred for MFS_KILLED_LOOK, and forgets it where
+ * that returns true: somebody answers it. With the lock held: it must not call back. */
+void mfs_admission_look(struct mfs_admission *a,
+                        bool (*gone)(void *arg, const char *request, size_t len), void *arg);
+
 #endif

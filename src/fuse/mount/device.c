@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "cluster/capacity.h"
 #include "cluster/placement.h"
+#include "fuse/kernel/killed.h"
 #include "fuse/kernel/nodeids.h"
 #include "fuse/uring/uring.h"
 #include "store/store.h"
@@ -223,10 +224,31 @@ static void serve(void *arg, char *buf, size_t len)
     mfs_device_serve(arg, buf, len);
 }
 
+/* The answer goes by no statistics: nothing was served. ENOENT: the kernel waits no more. */
+static bool gone(void *arg, const char *request, size_t len)
+{
+    const struct mfs_fuse *m = arg;
+    struct fuse_out_header out;
+
+    if (!mfs_killed(request, len))
+        return false;
+    out = mfs_killed_answer(request);
+    return write(fuse_session_fd(m->se), &out, sizeof out) > 0 || errno == ENOENT;
+}
+
+static void look(void *arg)
+{
+    struct mfs_fuse *m = arg;
+
+    mfs_admission_look(m->admission, gone, m);
+}
+
 const struct mfs_workers_source mfs_device_source = {.ready = ready,
                                                      .wait = wait_for_request,
                                                      .serve = serve,
                                                      .urgency = mfs_device_urgency,
+                                                     .gone = gone,
+                                                     .look = look,
                                                      .size = REQUEST_SIZE};
 
 /* libfuse wants one, and does not read. */

@@ -26,10 +26,12 @@
 #include "base/threads/thread.h"
 #include "base/threads/ticker.h"
 #include "base/waits.h"
+#include "fuse/kernel/killed.h"
 
 #define READERS 2
 #define SPARE   2U /* threads: one serves what is MFS_WORKERS_BRIEF, one what never waits */
 #define LOOK    (50 * MFS_MSEC)
+#define HELD    MFS_KILLED_LOOK
 #define KICK    SIGUSR2 /* gets a worker out of its wait for a request */
 #define KICKS   (20 * MFS_MSEC)
 
@@ -47,6 +49,7 @@ struct worker {
 struct held {
     struct held *prev, *next;
     bool brief;
+    int64_t since; /* mono */
     size_t len;
     char request[];
 };
@@ -68,6 +71,7 @@ struct mfs_workers {
     size_t held_bytes;
     struct worker *idle;  /* the last one first */
     uint64_t taken, seen; /* requests; as of the ticker's last look */
+    int64_t looked;       /* at what is held; the ticker's */
     bool stop;
     int rc;
 };
@@ -165,6 +169,7 @@ static bool hold(struct mfs_workers *p, const char *request, size_t len, bool br
     if (h == NULL)
         return false;
     h->brief = brief;
+    h->since = mfs_clock_mono();
     h->len = len;
     memcpy(h->request, request, len);
     DL_APPEND(p->held, h);
@@ -307,10 +312,31 @@ static void *run(void *arg)
     return NULL;
 }
 
+static void drop_what_is_gone(struct mfs_workers *p)
+{
+    int64_t now = mfs_clock_mono();
+    struct held *h, *next;
+
+    if (now < p->looked + HELD)
+        return;
+    p->looked = now;
+    pthread_mutex_lock(&p->lock);
+    DL_FOREACH_SAFE(p->held, h, next)
+    if (!p->stop && now >= h->since + HELD && p->source->gone(p->arg, h->request, h->len)) {
+        DL_DELETE(p->held, h);
+        p->held_bytes -= h->len;
+        free(h);
+    }
+    pthread_mutex_unlock(&p->lock);
+    p->source->look(p->arg);
+}
+
 /* Do all those that work wait for something, without having told? */
 static void look(void *arg)
 {
     struct mfs_workers *p = arg;
+
+    drop_what_is_gone(p);
 
     pthread_mutex_lock(&p->lock);
     if (p->reading == 0 && p->taken == p->seen && !p->stop)

@@ -15,7 +15,7 @@
  * When `most` serve requests two more threads read on: what tells why everything waits must not
  * wait with it. They serve what is urgent, and hold what is not in memory for the first worker that
  * is through with its request. When there is no room for more of these they serve one, too, and
- * then the kernel holds the rest.
+ * then the kernel holds the rest. What is held is dropped when its caller is killed.
  *
  * Where requests come from is the source's: /dev/fuse (device.h). */
 #ifndef MFS_FUSE_MOUNT_WORKERS_H
@@ -44,6 +44,10 @@ struct mfs_workers_source {
     void (*serve)(void *arg, char *buf, size_t len); /* may wait */
     /* Of what was waited for; does not block. What is urgent is none of `ready`. */
     enum mfs_workers_urgency (*urgency)(void *arg, const char *buf, size_t len);
+    /* Of one that has been held for a while: true: nobody waits for it any more, and it was
+     * answered. With a lock held: does not wait, and does not call back. */
+    bool (*gone)(void *arg, const char *request, size_t len);
+    void (*look)(void *arg); /* from time to time, by another thread: at what the source defers */
     size_t size;
 };
 

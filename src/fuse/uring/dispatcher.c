@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "fuse/kernel/killed.h"
 
 #define FEW         8U  /* entries in reserve: more are added when there are fewer */
 #define ENTRIES     64U /* of the ring: commands prepared at once */
@@ -266,7 +267,64 @@ static void nudge(struct mfs_uring *u)
     }
 }
 
-/* How long the dispatcher may wait; -1: until something comes. */
+/* ---- what waits, and whose caller is killed -------------------------------------------------- */
+
+struct gone {
+    struct mfs_uring_entry *all;
+    int64_t now;
+};
+
+static bool deferred_is_gone(void *arg, const char *request, size_t len)
+{
+    struct gone *g = arg;
+    struct mfs_uring_entry *e;
+
+    if (len != sizeof e)
+        return false;
+    memcpy(&e, request, sizeof e); // NOLINT(bugprone-sizeof-expression): the entry's address
+    if (!mfs_killed(e->request, e->length))
+        return false;
+    e->admitted = false; /* it never was */
+    DL_APPEND(g->all, e);
+    return true;
+}
+
+static void take_gone(struct mfs_uring *u, struct gone *g)
+{
+    struct mfs_uring_entry *e, *next;
+
+    pthread_mutex_lock(&u->lock);
+    DL_FOREACH_SAFE(u->ready, e, next)
+    if (g->now >= e->since + MFS_KILLED_LOOK && mfs_killed(e->request, e->length)) {
+        DL_DELETE(u->ready, e);
+        DL_APPEND(g->all, e);
+    }
+    pthread_mutex_unlock(&u->lock);
+    mfs_admission_look(u->admission, deferred_is_gone, g);
+}
+
+static void drop_what_is_gone(struct mfs_uring *u)
+{
+    struct gone g = {.now = mfs_clock_mono()};
+    struct mfs_uring_entry *e, *next, *admitted;
+
+    if (g.now < u->looked + MFS_KILLED_LOOK)
+        return;
+    u->looked = g.now;
+    take_gone(u, &g);
+    DL_FOREACH_SAFE(g.all, e, next)
+    {
+        DL_DELETE(g.all, e);
+        if (e->admitted && mfs_admission_next(u->admission, (char *)&admitted) > 0)
+            mfs_uring_hand_over(u, admitted);
+        mfs_uring_entry_drop(e);
+        mfs_uring_leave_to_dispatcher(u, e);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
+/* How long the dispatcher may wait. */
 static int64_t pause_of(struct mfs_uring *u)
 {
     int64_t ns = -1;
@@ -275,6 +333,8 @@ static int64_t pause_of(struct mfs_uring *u)
     for (unsigned q = 0; q < u->queues; q++)
         if ((mfs_uring_is_suspect(&u->queue[q]) && !atomic_load(&u->refused)) || is_short(u, q))
             ns = interval(u) < NUDGES ? interval(u) : NUDGES;
+    if (ns < 0) /* a worker may have deferred something, whose caller may be killed */
+        ns = MFS_KILLED_LOOK;
     pthread_mutex_lock(&u->lock);
     ready = u->ready != NULL || u->again != NULL || !u->listens;
     pthread_mutex_unlock(&u->lock);
@@ -290,6 +350,7 @@ static void look(struct mfs_uring *u)
     add_where_few(u);
     nudge(u);
     mfs_interrupts_send(u->interrupts, is_known, send_interrupt, u);
+    drop_what_is_gone(u);
     pthread_mutex_lock(&u->lock);
     mfs_uring_use_worker(u);
     pthread_mutex_unlock(&u->lock);

@@ -8,7 +8,9 @@
 
 #include <linux/fuse.h>
 
+#include "base/clock.h"
 #include "cluster/capacity.h"
+#include "fuse/kernel/killed.h"
 
 /* linux/fuse.h may be older than the kernel: what follows are its fuse_uring_… of Linux 6.14. */
 struct headers {
@@ -69,6 +71,7 @@ int mfs_uring_entry_take(struct mfs_uring_entry *e)
     if (h->payload > MFS_CAPACITY_REQUEST || own > sizeof h->op_in)
         return -EIO;
     e->length = in.len;
+    e->since = mfs_clock_mono();
     e->request = e->memory + PAYLOAD - own - sizeof in;
     memcpy(e->request, &in, sizeof in);
     memcpy(e->request + sizeof in, h->op_in, own);
@@ -88,6 +91,14 @@ void mfs_uring_entry_refuse(struct mfs_uring_entry *e)
     mfs_uring_entry_reply(e, &(struct iovec){&out, sizeof out}, 1);
     atomic_store(&e->state, MFS_URING_ANSWERED);
     atomic_store(&e->unique, in.unique);
+}
+
+void mfs_uring_entry_drop(struct mfs_uring_entry *e)
+{
+    struct fuse_out_header out = mfs_killed_answer(e->request);
+
+    mfs_uring_entry_reply(e, &(struct iovec){&out, sizeof out}, 1);
+    atomic_store(&e->state, MFS_URING_ANSWERED);
 }
 
 void mfs_uring_entry_reply(struct mfs_uring_entry *e, const struct iovec *iov, int count)

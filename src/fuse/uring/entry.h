@@ -31,6 +31,7 @@ struct mfs_uring_entry {
     uint64_t commit_id;      /* … of the last reply that was submitted; 0: none was */
     _Atomic enum mfs_uring_state state;
     bool admitted;  /* see fuse/kernel/admission.h */
+    int64_t since;  /* mono: it has come */
     bool beside;    /* it is served though `most` others are */
     char *request;  /* as it would have come from /dev/fuse */
     size_t length;  /* of that */
@@ -47,6 +48,9 @@ int mfs_uring_entry_take(struct mfs_uring_entry *e);
 
 /* The reply to what makes no sense: EIO. Sets `unique`, too. */
 void mfs_uring_entry_refuse(struct mfs_uring_entry *e);
+
+/* EINTR: its caller was killed before it was served. */
+void mfs_uring_entry_drop(struct mfs_uring_entry *e);
 
 /* Puts a reply as for /dev/fuse to the entry. */
 void mfs_uring_entry_reply(struct mfs_uring_entry *e, const struct iovec *iov, int count);

@@ -82,6 +82,7 @@ struct mfs_uring {
     bool listens;    /* to `event`, … */
     uint64_t events; /* … of which this is read */
     int64_t retried; /* when `again` was submitted last */
+    int64_t looked;  /* when it was looked whether callers of what waits are killed */
 };
 
 static inline bool mfs_uring_is_suspect(struct queue *q)
