@@ -93,14 +93,15 @@ void mfs_capacity_divide(uint64_t memory, uint32_t workers, struct mfs_capacity_
     uint64_t rest;
 
     memory = most(memory, MFS_CAPACITY_CLIENT_LEAST);
+    s->held = (size_t)(memory / 8);
     if (!s->write_window)
         s->write_window = (size_t)most(8 * MIB, least(memory / 4, 128 * MIB));
     if (!s->read_window)
         s->read_window = (size_t)most(4 * MIB, least(memory / 4, 128 * MIB));
-    rest = most(less(memory, CLIENT_FIXED + s->write_window + s->read_window), REST_LEAST);
+    rest =
+        most(less(memory, CLIENT_FIXED + s->held + s->write_window + s->read_window), REST_LEAST);
     s->contents = (size_t)least(rest / 5 * 2, 128 * MIB);
     s->heads = (size_t)least(rest / 8, 32 * MIB);
-    s->held = (size_t)(memory / 8);
     s->kept = kept_of(rest / 4, workers);
     s->files = (uint32_t)least(rest / 10 / FILE_TAKES, FILES_MOST);
     s->names = (uint32_t)least(rest / 8 / NAME_TAKES, NAMES_MOST);
