@@ -245,7 +245,7 @@ static void put_node(const struct mfs_status_node *n, struct mfs_buf *out)
                        n->bandwidth_from);
     mfs_buf_printf(out, "\n" LINE "%.2f\n", "Share:", n->share);
     mfs_buf_printf(out, LINE "%s\n", "Mount:", n->mount[0] ? n->mount : "none");
-    if (n->clients_behind && n->clients_behind != MFS_UNKNOWN_U32)
+    if (mfs_status_clients_behind(n))
         mfs_buf_printf(out, LINE "%u with an older table\n", "Clients:", n->clients_behind);
     if (n->copy_behind_ms)
         mfs_buf_printf(out, LINE "cm's state, old for %.1f s\n",

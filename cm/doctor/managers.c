@@ -34,7 +34,8 @@ static void no_cm(struct mfs_doctor_case *c)
 static bool is_behind(const struct mfs_status *s)
 {
     for (uint32_t i = 0; i < s->nnodes; i++)
-        if (s->node[i].clients_behind || (s->node[i].epoch && s->node[i].epoch < s->epoch))
+        if (mfs_status_clients_behind(&s->node[i]) ||
+            (s->node[i].epoch && s->node[i].epoch < s->epoch))
             return true;
     return false;
 }
@@ -158,11 +159,11 @@ static void check_clients(struct mfs_doctor_case *c, const struct mfs_status_nod
 {
     char check[MFS_NAME_MAX + 16];
 
-    if (!s || !s->clients_behind)
+    if (!s || !mfs_status_clients_behind(s))
         return;
     snprintf(check, sizeof check, "%s: clients", s->name);
     mfs_doctor_add(c->d, MFS_DOCTOR_WARN, check, "%u hold an older table than the node's",
-                   s->clients_behind);
+                   mfs_status_clients_behind(s));
     mfs_doctor_advise(c->d,
                       "cm events%s names one that stays behind "
                       "(client-behind): kill -CONT or -KILL it",

@@ -717,6 +717,9 @@ extern const struct mfs_schema mfs_status_schema;      /* also for cm status --j
 extern const struct mfs_schema mfs_status_node_schema; /* and cm describe --json */
 /* What the nodes use of which it is known, and what may be used there. */
 void mfs_status_memory(const struct mfs_status *s, uint64_t *used, uint64_t *capacity);
+
+/* Clients of the node that are known to hold an older table; 0 also when nothing is known. */
+uint32_t mfs_status_clients_behind(const struct mfs_status_node *n);
 extern const struct mfs_schema mfs_status_move_schema;
 extern const struct mfs_schema mfs_status_place_schema;
 extern const struct mfs_schema mfs_mount_schema;        /* without figures */

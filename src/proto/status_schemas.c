@@ -122,6 +122,11 @@ const struct mfs_schema mfs_scale_report_schema = {
             MFS_FIELD_LIST(struct mfs_scale_report, move, nmoves, &scale_move_schema)},
            {0}}};
 
+uint32_t mfs_status_clients_behind(const struct mfs_status_node *n)
+{
+    return n->clients_behind == MFS_UNKNOWN_U32 ? 0 : n->clients_behind;
+}
+
 void mfs_status_memory(const struct mfs_status *s, uint64_t *used, uint64_t *capacity)
 {
     *used = *capacity = 0;

@@ -136,6 +136,7 @@ for _ in 1 2 3 4 5; do
 done
 equal "1" "$(grep -c '^FAIL' "$T/doctor")" "failures in $(cat "$T/doctor")"
 grep -A1 '^FAIL  node-1: lm: no process runs' "$T/doctor" | says 'wait' || fail "$(cat "$T/doctor")"
+! grep -q ': clients: ' "$T/doctor" || fail "what is not known is told: $(cat "$T/doctor")"
 must_happen 60 is_well
 
 say "a redis stopped"

@@ -328,6 +328,9 @@ static void what_is_not_known_is_null(void **state)
         0);
     assert_true(back.memory_used == MFS_UNKNOWN_U64 && isnan(back.bandwidth_in));
     assert_true(back.clients_behind == MFS_UNKNOWN_U32 && back.bandwidth_out == 0);
+    assert_int_equal(mfs_status_clients_behind(&back), 0);
+    back.clients_behind = 3;
+    assert_int_equal(mfs_status_clients_behind(&back), 3);
     mfs_buf_fini(&b);
     assert_int_equal(
         mfs_schema_decode(&mfs_status_place_schema, text, sizeof text - 1, &place, &err), 0);
