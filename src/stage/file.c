@@ -224,8 +224,10 @@ static void run_pieces(struct mfs_stage_task *task)
     uint32_t n;
 
     while (!f->rc && (n = f->next++) < f->record.n) {
+        int none = 0; /* what has failed meanwhile is not forgotten */
+
         if (mfs_stage_ends(f->item->dir->stage))
-            f->rc = -EINTR;
+            atomic_compare_exchange_strong(&f->rc, &none, -EINTR);
         else
             run_piece(f, n, r->from >= 0 ? r->from : f->from);
     }
