@@ -100,6 +100,10 @@ static int judge(const struct mfs_stage_result *r, bool in, const char *target, 
                            "%s: no space left: make room there, then the same call "
                            "goes on from here",
                            target);
+    if (r->differs)
+        return mfs_err_set(err, -EIO,
+                           "the nodes have not found the same sources, see above, so that what is "
+                           "missing is not known");
     return r->failed ? mfs_err_set(err, -EIO, "%s failed; all else is there",
                                    MFS_TEXT_COUNT(r->failed, "file"))
                      : 0;
@@ -304,8 +308,9 @@ static const struct mfs_conf_option options[] = {
     {"nodes", MFS_CONF_STRING, "all|NAME,…", NULL, 0, 0,
      "start it on all nodes that have a mount, or on these, and follow it"},
     {"launch", MFS_CONF_STRING, "COMMAND", NULL, 0, 0,
-     "how memefs is started there: default \"ssh -o BatchMode=yes {host}\"; also {node}; without "
-     "either it starts it on all by itself, as \"srun --ntasks-per-node=1\" does"},
+     "how memefs is started there: default \"ssh -o BatchMode=yes -o ConnectTimeout=10 -o "
+     "ServerAliveInterval=15 {host}\"; also {node}; without either it starts it on all by itself, "
+     "as \"srun --ntasks-per-node=1\" does"},
     {"worker", MFS_CONF_FLAG, NULL, NULL, 0, 0,
      "what --nodes and --launch start: the call comes on the standard input"},
     {"jobs", MFS_CONF_UINT, "N", "16", 1, 1024, "files, and pieces of large ones, at a time"},

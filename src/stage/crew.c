@@ -1,6 +1,7 @@
 #include "stage/crew.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,15 +85,24 @@ static struct worker *find(struct mfs_stage_crew *c, uint32_t command, const cha
 
 static void take_counts(struct worker *w, char **word, int n)
 {
-    uint64_t count[10];
+    uint64_t count[11];
 
-    if (n != 10)
+    if (n != 11)
         return;
     for (int i = 0; i < n; i++)
         if (mfs_text_u64(word[i], &count[i]))
             return;
-    w->counts = (struct mfs_stage_counts){count[0], count[1], count[2], count[3], count[4],
-                                          count[5], count[6], count[7], count[8], count[9] != 0};
+    w->counts = (struct mfs_stage_counts){.files = count[0],
+                                          .directories = count[1],
+                                          .others = count[2],
+                                          .bytes = count[3],
+                                          .skipped = count[4],
+                                          .skipped_bytes = count[5],
+                                          .failed = count[6],
+                                          .all_files = count[7],
+                                          .all_bytes = count[8],
+                                          .all = count[9] != 0,
+                                          .found = count[10]};
 }
 
 /* What there is no memory for was at least told. */
@@ -186,12 +196,26 @@ bool mfs_stage_crew_ended(const struct mfs_stage_crew *c, uint32_t command)
     return ended;
 }
 
+/* Of those that have not come to their ends as well. */
+static uint64_t most_found(const struct mfs_stage_crew *c)
+{
+    uint64_t most = 0;
+
+    for (const struct worker *w = c->worker; w; w = w->next)
+        most = larger(most, w->counts.found);
+    return most;
+}
+
+/* One before which the source is not mounted copies the empty directory without a failure: only who
+ * has found as much as any other can tell of all. */
 static struct worker *best(const struct mfs_stage_crew *c)
 {
     struct worker *best = NULL;
+    uint64_t most = most_found(c);
 
     for (struct worker *w = c->worker; w; w = w->next)
-        if (w->complete && (!best || w->counts.failed < best->counts.failed))
+        if (w->complete && w->counts.found == most &&
+            (!best || w->counts.failed < best->counts.failed))
             best = w;
     return best;
 }
@@ -203,7 +227,7 @@ bool mfs_stage_crew_whole(const struct mfs_stage_crew *c)
     return w && !w->counts.failed;
 }
 
-static int add_part(struct mfs_stage_result *r, const struct worker *w)
+static int add_part(struct mfs_stage_result *r, const struct worker *w, uint64_t most)
 {
     struct mfs_stage_part *longer = realloc(r->part, ((size_t)r->nparts + 1) * sizeof *longer);
 
@@ -214,19 +238,39 @@ static int add_part(struct mfs_stage_result *r, const struct worker *w)
                                                 .files = w->counts.files,
                                                 .bytes = w->counts.bytes,
                                                 .failed = w->counts.failed,
-                                                .whole = w->complete};
+                                                .whole = w->complete && w->counts.found == most};
     return longer[r->nparts].node ? (int)++r->nparts : -ENOMEM;
+}
+
+/* Without the same sources nobody knows what was to be copied. */
+static bool tell_differences(const struct mfs_stage_crew *c, uint64_t most)
+{
+    bool differs = false;
+
+    for (const struct worker *w = c->worker; w; w = w->next) {
+        if (!w->complete || w->counts.found == most)
+            continue;
+        mfs_stage_tally_say(c->tally,
+                            "%s: has found %" PRIu64 " of the %" PRIu64
+                            " names that another node has found: the source is not the same there, "
+                            "or changes\n",
+                            w->name, w->counts.found, most);
+        differs = true;
+    }
+    return differs;
 }
 
 bool mfs_stage_crew_result(struct mfs_stage_crew *c, struct mfs_stage_result *r)
 {
     struct worker *w = best(c);
+    uint64_t most = most_found(c);
 
     for (const struct worker *any = c->worker; any; any = any->next)
         r->full |= any->full;
     for (const struct worker *any = c->worker; any; any = any->next)
-        if (add_part(r, any) < 0)
+        if (add_part(r, any, most) < 0)
             break; /* without memory some are not told */
+    r->differs = tell_differences(c, most);
     if (!w)
         return false;
     r->failed = w->counts.failed;

@@ -20,11 +20,12 @@ void mfs_stage_crew_count(const struct mfs_stage_crew *c, struct mfs_stage_count
 
 /* Has every worker of the command told of its end? False also when there is none yet. */
 bool mfs_stage_crew_ended(const struct mfs_stage_crew *c, uint32_t command);
-/* Has one come to its end without a failure: is all there? */
+/* Has one come to its end without a failure, which has found as much as any: is all there? */
 bool mfs_stage_crew_whole(const struct mfs_stage_crew *c);
 
-/* At the end: what failed is what the worker with the fewest failures has found, as each looks at
- * all. False: none came to its end. */
+/* At the end: what failed is what the worker with the fewest failures has told, of those that have
+ * found the most, as each looks at all. One that has found less is named (result.differs). False:
+ * none of those that have found the most came to its end. */
 bool mfs_stage_crew_result(struct mfs_stage_crew *c, struct mfs_stage_result *result);
 
 #endif

@@ -169,6 +169,7 @@ enum mfs_stage_count {
     MFS_STAGE_BYTES,
     MFS_STAGE_SKIPPED,
     MFS_STAGE_SKIPPED_BYTES,
+    MFS_STAGE_FOUND, /* names in the sources, whatever became of them */
     MFS_STAGE_COUNTS
 };
 
@@ -190,6 +191,9 @@ void mfs_stage_tally_say(struct mfs_stage_tally *t, const char *fmt, ...)
 void mfs_stage_fail(struct mfs_stage *s, const struct mfs_stage_dir *d, const char *name,
                     bool target, int code, const char *fmt, ...)
     __attribute__((format(printf, 6, 7)));
+
+/* The path of the directory that the copies come into. 0 or a negative errno. */
+int mfs_stage_target_directory(const struct mfs_stage_plan *plan, char *out, size_t n);
 
 /* Is the run to end: it was stopped, or there is no room? */
 bool mfs_stage_ends(const struct mfs_stage *s);

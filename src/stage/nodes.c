@@ -5,17 +5,20 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "stage/crew.h"
 #include "stage/impl.h"
@@ -24,8 +27,10 @@
 #define LOOK_EACH 100             /* ms */
 #define LINE_MOST ((size_t)65536) /* bytes */
 #define SILENT    (10 * MFS_SEC)  /* since a word of it, when all is there: it is given up */
+#define QUIET     (60 * MFS_SEC)  /* likewise, when all is not there but no other one works */
 #define END_TIME  (15 * MFS_SEC)  /* for what is told to end, then SIGTERM, … */
-#define TERM_TIME (2 * MFS_SEC)   /* … then SIGKILL */
+#define TERM_TIME (2 * MFS_SEC)   /* … then SIGKILL, … */
+#define KILL_TIME (5 * MFS_SEC)   /* … then nobody waits: a dead server's files may hold it */
 
 /* A command that was started. */
 struct command {
@@ -38,6 +43,7 @@ struct command {
     int64_t heard;              /* the last time, mono */
     int64_t told;               /* to end, then; 0: it is not */
     int signal;                 /* the last one it got */
+    bool spoken;                /* it has said a word */
     bool given_up;
 };
 
@@ -50,6 +56,8 @@ struct run {
     uint32_t n;
     struct command *command;
     struct pollfd *poll;
+    int target;     /* the directory that the copies come into; -1: it is not open */
+    char token[64]; /* a file in it; "": none */
 };
 
 /* ---- the plan -------------------------------------------------------------------------------- */
@@ -63,9 +71,10 @@ static int put_head(const struct run *r, bool in, struct command *c)
     snprintf(jobs, sizeof jobs, "%u", p->threads);
     snprintf(flags, sizeof flags, "%s%s%s", p->exact ? "e" : "", p->verify ? "v" : "",
              p->progress ? "c" : "");
-    return mfs_stage_words_put(
-        &c->head, (const char *const[]){"memefs-stage", "1", in ? "in" : "out", p->target, call,
-                                        jobs, flags, r->nodes->root, c->node->root, NULL});
+    return mfs_stage_words_put(&c->head,
+                               (const char *const[]){"memefs-stage", "2", in ? "in" : "out",
+                                                     p->target, call, jobs, flags, r->nodes->root,
+                                                     c->node->root, r->token, NULL});
 }
 
 static int put_body(struct run *r)
@@ -82,6 +91,52 @@ static int put_body(struct run *r)
             &r->body, (const char *const[]){"entry", e->from, e->to ? e->to : "", sum, NULL});
     }
     return rc ? rc : mfs_buf_append(&r->body, "go\n", 3);
+}
+
+/* ---- the target ------------------------------------------------------------------------------ */
+
+/* Each worker looks for it, so that none copies into a directory of its own. */
+static int put_token(struct run *r, struct mfs_err *err)
+{
+    char path[PATH_MAX], random[33];
+    int rc = mfs_stage_target_directory(r->plan, path, sizeof path), fd = -1;
+
+    if (!rc)
+        rc = mfs_file_mkdirs(path, 0777);
+    if (!rc)
+        rc = mfs_random_hex(random, sizeof random / 2);
+    if (!rc && (r->target = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+        rc = -errno;
+    if (!rc) {
+        snprintf(r->token, sizeof r->token, MFS_STAGE_TEMPORARY "%s", random);
+        fd = openat(r->target, r->token, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        rc = fd < 0 ? -errno : 0;
+    }
+    if (fd >= 0)
+        close(fd);
+    else
+        *r->token = '\0';
+    return rc ? mfs_err_set(err, rc, "%s: %s", path, strerror(-rc)) : 0;
+}
+
+/* The directory keeps the times that a worker may have given it, which this node may not know yet.
+ */
+static void remove_token(struct run *r)
+{
+    struct statx st;
+    bool known;
+
+    if (*r->token) {
+        known = !statx(r->target, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC,
+                       STATX_ATIME | STATX_MTIME, &st);
+        unlinkat(r->target, r->token, 0);
+        if (known)
+            futimens(r->target,
+                     (const struct timespec[2]){{st.stx_atime.tv_sec, st.stx_atime.tv_nsec},
+                                                {st.stx_mtime.tv_sec, st.stx_mtime.tv_nsec}});
+    }
+    if (r->target >= 0)
+        close(r->target);
 }
 
 /* ---- a command ------------------------------------------------------------------------------- */
@@ -190,6 +245,7 @@ static void hear(const struct run *r, struct command *c)
     if (n > 0) {
         mfs_buf_commit(&c->lines, (size_t)n);
         c->heard = mfs_clock_mono();
+        c->spoken = true;
         take_lines(r, c);
     } else if (n == 0 || !room || (errno != EAGAIN && errno != EINTR)) {
         close_end(&c->output);
@@ -246,16 +302,51 @@ static void look_for_end(const struct run *r, struct command *c)
     tell_death(r, c, status);
 }
 
+static void leave_behind(const struct run *r, struct command *c)
+{
+    if (c->signal != SIGKILL || mfs_clock_mono() - c->told <= END_TIME + TERM_TIME + KILL_TIME)
+        return;
+    mfs_stage_tally_say(r->tally, "%s: can't be ended: process %d is left\n", c->node->name,
+                        (int)c->pid);
+    c->pid = 0;
+}
+
+/* A worker tells four times a second how far it is. What is to start several may be waiting for
+ * them, and has nothing to say then. */
+static bool works(const struct command *c)
+{
+    return c->pid && !c->told &&
+           ((c->node->many && !c->spoken) || mfs_clock_mono() - c->heard <= QUIET);
+}
+
+static bool is_to_give_up(const struct run *r, const struct command *c)
+{
+    if (mfs_stage_crew_whole(r->crew))
+        return mfs_clock_mono() - c->heard > SILENT;
+    for (uint32_t i = 0; i < r->n; i++)
+        if (works(&r->command[i]))
+            return false;
+    return true;
+}
+
+/* Of a command for many, those that have not told yet would end with the first one's error. */
+static bool has_ended(const struct run *r, const struct command *c)
+{
+    return mfs_stage_crew_ended(r->crew, c->number) &&
+           (!c->node->many || mfs_stage_crew_whole(r->crew));
+}
+
 static void look_after(const struct run *r, struct command *c)
 {
     if (c->pid)
         look_for_end(r, c);
     if (!c->pid)
         return;
-    if (!c->told && mfs_stage_crew_whole(r->crew) && mfs_clock_mono() - c->heard > SILENT)
+    if (!c->told && is_to_give_up(r, c))
         c->given_up = true;
-    if (*r->plan->stop || c->given_up || c->told || mfs_stage_crew_ended(r->crew, c->number))
+    if (*r->plan->stop || c->given_up || c->told || has_ended(r, c))
         press(c);
+    leave_behind(r, c);
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
@@ -298,7 +389,7 @@ static void follow(struct run *r)
 static int open_run(struct run *r, const struct mfs_stage_nodes *nodes,
                     const struct mfs_stage_plan *plan)
 {
-    *r = (struct run){.nodes = nodes, .plan = plan, .n = nodes->n};
+    *r = (struct run){.nodes = nodes, .plan = plan, .n = nodes->n, .target = -1};
     mfs_buf_init(&r->body);
     r->tally = mfs_stage_tally_create(plan->progress, NULL);
     r->crew = mfs_stage_crew_create(r->tally);
@@ -320,6 +411,7 @@ static int open_run(struct run *r, const struct mfs_stage_nodes *nodes,
 
 static void close_run(struct run *r)
 {
+    remove_token(r);
     for (uint32_t i = 0; r->command && i < r->n; i++) {
         mfs_buf_fini(&r->command[i].head);
         mfs_buf_fini(&r->command[i].lines);
@@ -340,6 +432,10 @@ int mfs_stage_run_on(const struct mfs_stage_nodes *nodes, bool in,
     bool whole;
 
     signal(SIGPIPE, SIG_IGN);
+    if (!rc && (rc = put_token(&r, err))) {
+        close_run(&r);
+        return rc;
+    }
     for (uint32_t i = 0; !rc && i < r.n; i++) {
         rc = put_head(&r, in, &r.command[i]);
         if (!rc)

@@ -3,13 +3,14 @@
  * it is on its standard output, in lines of words (stage/words.h). They share the work as calls
  * with `shared` do. The end of its input ends each: so does the death of what started it.
  *
- *   → memefs-stage 1 in|out TARGET CALL JOBS FLAGS ROOT ROOT-THERE     e: exact, v: verify, c:
- * count → entry FROM TO SUM                                                of each entry → go ←
- * stage WORKER counts …                                            struct mfs_stage_counts ← stage
- * WORKER failed CODE PATH WHY ← stage WORKER end FULL STOPPED ← stage WORKER error CODE WHY it
- * could not begin
+ * → "memefs-stage 2 in|out TARGET CALL JOBS FLAGS ROOT ROOT-THERE TOKEN" (flags: e: exact, v:
+ * verify, c: count), "entry FROM TO SUM" of each entry, "go".
  *
- * ROOT is where the starter's node has the mount; paths below it are below ROOT-THERE. */
+ * ← "stage WORKER counts …" (struct mfs_stage_counts), "stage WORKER failed CODE PATH WHY", at last
+ * "stage WORKER end FULL STOPPED", or "stage WORKER error CODE WHY": it could not begin.
+ *
+ * ROOT is where the starter's node has the mount; paths below it are below ROOT-THERE. TOKEN is a
+ * file that the starter has put into the target: a worker that does not see it has another one. */
 #ifndef MFS_STAGE_NODES_H
 #define MFS_STAGE_NODES_H
 
@@ -19,6 +20,7 @@ struct mfs_stage_node {
     char *name;    /* for messages */
     char *command; /* for sh, which starts one program, or several */
     char *root;    /* where it has the mount; "": as here */
+    bool many;     /* the command starts it on several nodes, which are known when they tell */
 };
 
 struct mfs_stage_nodes {
@@ -28,8 +30,9 @@ struct mfs_stage_nodes {
 };
 
 /* As mfs_stage_run, on all of these; paths of the plan are absolute. A node that dies leaves its
- * part to the others: it fails when none comes to its end (-EIO). Signals of the terminal do not
- * reach the commands, which have sessions of their own. Not thread-safe: it waits for children. */
+ * part to the others: it fails when none comes to its end (-EIO). The target is made here first.
+ * Signals of the terminal do not reach the commands, which have sessions of their own. Not
+ * thread-safe: it waits for children. */
 int mfs_stage_run_on(const struct mfs_stage_nodes *nodes, bool in,
                      const struct mfs_stage_plan *plan, struct mfs_stage_result *result,
                      struct mfs_err *err);

@@ -75,16 +75,24 @@ static uint64_t id_of(const struct mfs_stage *s, const struct stat *target)
     return mfs_hash64(last, strlen(last), mfs_hash64(&target->st_ino, sizeof target->st_ino, call));
 }
 
+int mfs_stage_target_directory(const struct mfs_stage_plan *plan, char *out, size_t n)
+{
+    int rc = mfs_file_absolute(plan->target, out, n);
+    char *slash;
+
+    if (!rc && plan->exact && (slash = strrchr(out, '/')))
+        slash[slash == out] = '\0';
+    return rc;
+}
+
 /* The directory that the copies come into, as the uppermost one. */
 static int open_target(struct mfs_stage *s, struct mfs_stage_dir **top, struct mfs_err *err)
 {
-    char path[PATH_MAX], *slash;
+    char path[PATH_MAX];
     struct mfs_stage_dir *d;
     struct stat st = {0};
-    int rc = mfs_file_absolute(s->plan->target, path, sizeof path);
+    int rc = mfs_stage_target_directory(s->plan, path, sizeof path);
 
-    if (!rc && s->plan->exact && (slash = strrchr(path, '/')))
-        slash[slash == path] = '\0';
     if (!rc)
         rc = mfs_file_mkdirs(path, 0777);
     if (rc)

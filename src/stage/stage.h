@@ -40,6 +40,7 @@ void mfs_stage_list_fini(struct mfs_stage_list *l);
 struct mfs_stage_counts {
     uint64_t files, directories, others, bytes, skipped, skipped_bytes; /* as in the result */
     uint64_t failed;
+    uint64_t found;                /* names in the sources so far, whatever became of them */
     uint64_t all_files, all_bytes; /* that there are to do, as far as is known, … */
     bool all;                      /* … which is all */
 };
@@ -78,7 +79,7 @@ struct mfs_stage_part {
     char *node;            /* its name, or HOST:PID where a launcher has chosen the node */
     uint64_t files, bytes; /* copied by it */
     uint64_t failed;
-    bool whole; /* it came to its end */
+    bool whole; /* it came to its end, and found as much in the sources as any */
 };
 
 struct mfs_stage_result {
@@ -89,6 +90,7 @@ struct mfs_stage_result {
     uint64_t failed;                 /* a sentence each on stderr */
     bool full;                       /* the target has no room: the rest was left out */
     bool stopped;                    /* by plan.stop: likewise */
+    bool differs;                    /* nodes came to their ends and found not the same sources */
     double seconds;
     uint32_t nfailures; /* of the first of them */
     struct mfs_stage_failure *failure;

@@ -93,6 +93,7 @@ static void count(const struct mfs_stage_tally *t, struct mfs_stage_counts *c)
                                    .skipped = t->count[MFS_STAGE_SKIPPED],
                                    .skipped_bytes = t->count[MFS_STAGE_SKIPPED_BYTES],
                                    .failed = t->failed,
+                                   .found = t->count[MFS_STAGE_FOUND],
                                    .all_files = t->files,
                                    .all_bytes = t->bytes,
                                    .all = t->expected};

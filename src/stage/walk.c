@@ -26,6 +26,7 @@ struct mfs_stage_item *mfs_stage_item_create(struct mfs_stage_dir *dir, const ch
     memcpy(i->from + a, to, b);
     i->dir = dir;
     mfs_stage_dir_get(dir);
+    mfs_stage_tally_add(dir->stage->tally, MFS_STAGE_FOUND, 1);
     return i;
 }
 

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "base/threads/thread.h"
+#include "stage/impl.h"
 #include "stage/nodes.h"
 #include "stage/words.h"
 
@@ -25,6 +26,7 @@ struct worker {
     int input, output;
     char name[WORKER_NAME];
     atomic_bool stop, ended;
+    const char *token; /* what the starter has put into the target */
     struct mfs_stage_list list;
     struct mfs_stage_plan plan;
     char *root, *root_there;
@@ -49,13 +51,14 @@ static int take_head(struct worker *w, bool in, char **word, int n)
 {
     uint64_t version, call, jobs;
 
-    if (n != 9 || strcmp(word[0], "memefs-stage") != 0 || mfs_text_u64(word[1], &version) ||
-        version != 1 || strcmp(word[2], in ? "in" : "out") != 0)
+    if (n != 10 || strcmp(word[0], "memefs-stage") != 0 || mfs_text_u64(word[1], &version) ||
+        version != 2 || strcmp(word[2], in ? "in" : "out") != 0)
         return -EPROTO;
     if (mfs_text_u64(word[4], &call) || mfs_text_u64(word[5], &jobs) || !jobs || jobs > 1024)
         return -EPROTO;
     w->root = word[7];
     w->root_there = word[8];
+    w->token = word[9];
     w->plan = (struct mfs_stage_plan){.list = &w->list,
                                       .target = translate(w, word[3]),
                                       .exact = strchr(word[6], 'e') != NULL,
@@ -157,7 +160,7 @@ static void tell_counts(void *arg, const struct mfs_stage_counts *c)
 {
     const uint64_t count[] = {c->files,     c->directories,   c->others, c->bytes,
                               c->skipped,   c->skipped_bytes, c->failed, c->all_files,
-                              c->all_bytes, c->all ? 1U : 0U};
+                              c->all_bytes, c->all ? 1U : 0U, c->found};
     enum { N = sizeof count / sizeof *count };
     const char *words[4 + N] = {"stage", ((struct worker *)arg)->name, "counts"};
     char text[N][24];
@@ -180,6 +183,29 @@ static void tell_end(struct worker *w, int rc, const struct mfs_err *err,
     else
         tell(w, (const char *const[]){"stage", w->name, "end", r->full ? "1" : "0",
                                       r->stopped ? "1" : "0", NULL});
+}
+
+/* ---- the target ------------------------------------------------------------------------------ */
+
+/* Before anything is made: another directory of that name would take the copies, and nobody would
+ * find them. */
+static int see_token(const struct worker *w, struct mfs_err *err)
+{
+    char dir[PATH_MAX], path[PATH_MAX];
+    int rc = mfs_stage_target_directory(&w->plan, dir, sizeof dir);
+
+    if (!rc)
+        rc = mfs_text_format(path, sizeof path, "%s/%s", dir, w->token);
+    if (rc)
+        return mfs_err_set(err, rc, "%s: %s", w->plan.target, strerror(-rc));
+    if (!access(path, F_OK))
+        return 0;
+    if (errno != ENOENT && errno != ENOTDIR)
+        return mfs_err_set(err, -errno, "%s: %s", dir, strerror(errno));
+    return mfs_err_set(err, -EXDEV,
+                       "%s is not shared: on this node it is not the directory that it is where "
+                       "the call was given",
+                       dir);
 }
 
 /* ---- the run --------------------------------------------------------------------------------- */
@@ -229,6 +255,8 @@ int mfs_stage_work(bool in, int input, int output,
     rc = read_plan(&w, in, err);
     if (!rc) {
         rc = check(&w.plan, err);
+        if (!rc)
+            rc = see_token(&w, err);
         if (rc)
             tell_end(&w, rc, err, NULL);
         else

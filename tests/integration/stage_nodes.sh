@@ -69,8 +69,49 @@ same "$T/cp" "$MNT1/in/src"
 rm -r "$MNT0/in"
 expect_fail 1 memefs stage-in --launch false "$D" "$MNT0/in"
 grep -q 'ended before its part was done (status 1)' "$T/expect.out" || fail "says $(cat "$T/expect.out")"
+mkdir "$T/a b"
+cp "$(command -v memefs)" "$T/a b/memefs"
+expect_fail 1 "$T/a b/memefs" stage-in --launch true "$D" "$MNT0/in"
+grep -q "the program's path $T/a b/memefs has characters" "$T/expect.out" || fail "says $(cat "$T/expect.out")"
 
+say "what is in a directory comes with the directory's times"
+memefs stage-in --nodes all "$D/" "$MNT0/in" || fail "fails"
+same "$T/cp" "$MNT2/in"
+no_temporaries "$MNT0"
+
+say "one has an empty directory in place of the source"
+cat >"$T/launch1" <<'EOF' # EMPTY PROGRAM…: once as it is, once with nothing in EMPTY
+plan=$(sed -u '/^go$/q')
+run() # PROGRAM…: its input has no end
+{
+    mkfifo "$STAGE_TEST/fifo$BASHPID"
+    exec <>"$STAGE_TEST/fifo$BASHPID"
+    echo "$plan" >&0
+    exec "$@"
+}
+run "${@:2}" &
+# shellcheck disable=SC2016
+run unshare -m --propagation private bash -c 'mount -t tmpfs none "$0" && exec "$@"' "$@" &
+wait
+EOF
 export STAGE_TEST=$T
+rm -r "$MNT0/in"
+expect_fail 1 timeout 50 memefs stage-in --launch "bash $T/launch1 $D" "$D" "$MNT0/in"
+grep -q 'has found 1 of the 41[0-9] names that another node has found' "$T/expect.out" || fail "says $(cat "$T/expect.out")"
+grep -q 'have not found the same sources' "$T/expect.out" || fail "says $(cat "$T/expect.out")"
+same "$T/cp" "$MNT1/in/src"
+
+say "one has another directory in place of the target, and says so before the other one begins"
+mkdir "$T/out"
+# shellcheck disable=SC2016 # for the inner shell
+echo 'exec 3>&1; tee >(unshare -m --propagation private bash -c '\''mount -t tmpfs none "$0" && exec "$@"'\'' "$@" >&3) |
+    { sleep 1; exec "${@:2}"; }' >"$T/launch2"
+timeout 50 memefs stage-out --launch "bash $T/launch2 $T/out" "$MNT0/in/src" "$T/out" >"$T/out0" 2>&1 || fail "fails: $(cat "$T/out0")"
+grep -q "$T/out is not shared" "$T/out0" || fail "says $(cat "$T/out0")"
+same "$T/cp" "$T/out/src"
+no_temporaries "$T/out"
+rm -r "$MNT0/in"
+
 workers() # of this test
 {
     local pid
