@@ -14,35 +14,52 @@
 #include "host/proc.h"
 #include "proto/messages.h"
 
-#define LAUNCH "ssh -o BatchMode=yes {host}"
+#define LAUNCH "ssh -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=15 {host}"
 #define HOST   "{host}"
 #define NODE   "{node}"
 
-/* "PROGRAM stage-in --worker", of words that no shell changes. */
-static int put_worker(struct mfs_buf *to, const char *verb)
+/* A name that a shell takes for one word, and so does the next shell. */
+static bool is_plain(const char *name)
+{
+    return *name && *name != '-' &&
+           !name[strspn(name,
+                        "/abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:_-")];
+}
+
+static int refuse(const char *what, const char *name, struct mfs_err *err)
+{
+    char plain[PATH_MAX];
+
+    mfs_text_plain(plain, sizeof plain, name);
+    return mfs_err_set(err, -EINVAL,
+                       "--nodes, --launch: the %s %s has characters that a shell on the way to a "
+                       "node may change: letters, digits and any of ./:_- will do",
+                       what, plain);
+}
+
+/* "PROGRAM stage-in --worker". A launcher has it go through a shell here and one there, and nobody
+ * knows how many more; what is started here goes through one. */
+static int put_worker(struct mfs_buf *to, const char *verb, bool launched, struct mfs_err *err)
 {
     char program[PATH_MAX], quoted[2 * PATH_MAX];
     int rc = mfs_proc_sibling("memefs", program, sizeof program);
 
+    if (!rc && launched && !is_plain(program))
+        return refuse("program's path", program, err);
     if (!rc)
         rc = mfs_text_quote(quoted, sizeof quoted, program);
     return rc ? rc : mfs_buf_printf(to, "%s %s --worker", quoted, verb);
 }
 
-/* A name that a shell takes for one word. */
-static bool is_plain(const char *name)
-{
-    return *name && *name != '-' &&
-           !name[strspn(name,
-                        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:_-")];
-}
-
-static int put_launch(struct mfs_buf *to, const char *launch, const char *host, const char *node)
+static int put_launch(struct mfs_buf *to, const char *launch, const char *host, const char *node,
+                      struct mfs_err *err)
 {
     int rc = 0;
 
-    if ((strstr(launch, HOST) && !is_plain(host)) || (strstr(launch, NODE) && !is_plain(node)))
-        return -EINVAL;
+    if (strstr(launch, HOST) && !is_plain(host))
+        return refuse("address", host, err);
+    if (strstr(launch, NODE) && !is_plain(node))
+        return refuse("node's name", node, err);
     while (!rc && *launch) {
         bool is_host = !strncmp(launch, HOST, strlen(HOST)),
              is_node = !strncmp(launch, NODE, strlen(NODE));
@@ -57,7 +74,7 @@ static int put_launch(struct mfs_buf *to, const char *launch, const char *host, 
 
 /* `launch` NULL: on this machine. */
 static int add(struct mfs_stage_nodes *nodes, const char *launch, const struct mfs_mount *m,
-               const char *verb)
+               const char *verb, struct mfs_err *err)
 {
     struct mfs_stage_node *longer =
         realloc(nodes->node, ((size_t)nodes->n + 1) * sizeof *nodes->node);
@@ -66,21 +83,23 @@ static int add(struct mfs_stage_nodes *nodes, const char *launch, const struct m
     int rc;
 
     if (!longer)
-        return -ENOMEM;
+        return mfs_err_set(err, -ENOMEM, "out of memory");
     nodes->node = longer;
     node = &nodes->node[nodes->n++];
     mfs_buf_init(&command);
-    rc =
-        launch ? put_launch(&command, launch, m->host, m->node) : mfs_buf_printf(&command, "exec ");
+    rc = launch ? put_launch(&command, launch, m->host, m->node, err)
+                : mfs_buf_printf(&command, "exec ");
     if (!rc)
-        rc = put_worker(&command, verb);
+        rc = put_worker(&command, verb, launch != NULL, err);
     if (!rc)
         rc = mfs_buf_append(&command, "", 1);
     *node = (struct mfs_stage_node){.name = strdup(m->node),
                                     .command = rc ? NULL : strdup(mfs_buf_data(&command)),
                                     .root = strdup(m->path)};
     mfs_buf_fini(&command);
-    return rc ? rc : node->name && node->command && node->root ? 0 : -ENOMEM;
+    if (!rc && (!node->name || !node->command || !node->root))
+        rc = -ENOMEM;
+    return rc && !err->code ? mfs_err_set(err, rc, "%s", strerror(-rc)) : rc;
 }
 
 void mfs_stage_nodes_fini(struct mfs_stage_nodes *nodes)
@@ -166,7 +185,7 @@ static bool is_here(const char *host)
 }
 
 static int add_all(struct mfs_stage_nodes *nodes, const struct mfs_mounts *all, const char *which,
-                   const char *launch, const char *here, const char *verb)
+                   const char *launch, const char *here, const char *verb, struct mfs_err *err)
 {
     int rc = 0;
 
@@ -174,7 +193,7 @@ static int add_all(struct mfs_stage_nodes *nodes, const struct mfs_mounts *all, 
         const struct mfs_mount *m = mount_of(all, i, here);
 
         if (m && is_named(which, m))
-            rc = add(nodes, is_here(m->host) ? NULL : launch, m, verb);
+            rc = add(nodes, is_here(m->host) ? NULL : launch, m, verb, err);
     }
     return rc;
 }
@@ -216,9 +235,9 @@ static int find(struct mfs_stage_nodes *nodes, const struct mfs_mount_files *fil
         rc = mfs_err_set(err, -ENOENT,
                          "--nodes: no node %s has a mount; \"cm clients\" lists those that have",
                          wrong);
-    else if ((rc = add_all(nodes, &all, which, launch, files->mount, verb)))
-        mfs_err_set(err, rc, "%s", strerror(-rc));
-    else if (!nodes->n)
+    else
+        rc = add_all(nodes, &all, which, launch, files->mount, verb, err);
+    if (!rc && !nodes->n)
         rc = mfs_err_set(err, -ENOENT, "--nodes: no node has a mount that answers");
     mfs_schema_clear(&mfs_mounts_schema, &all);
     return rc;
@@ -243,10 +262,13 @@ static int take_launcher(struct mfs_stage_nodes *nodes, const char *launch, cons
                          struct mfs_err *err)
 {
     const struct mfs_mount all = {.node = "--launch"}; /* mounted where it is here */
-    int rc = add(nodes, launch, &all, verb);
+    int rc = add(nodes, launch, &all, verb, err);
 
+    if (rc)
+        return rc;
+    nodes->node[0].many = true;
     nodes->root = strdup("");
-    return rc || !nodes->root ? mfs_err_set(err, -ENOMEM, "out of memory") : 0;
+    return nodes->root ? 0 : mfs_err_set(err, -ENOMEM, "out of memory");
 }
 
 int mfs_stage_nodes_find(struct mfs_stage_nodes *nodes, const char *which, const char *launch,
