@@ -254,6 +254,7 @@ int mfs_stage_work(bool in, int input, int output,
     mfs_buf_init(&w.text);
     rc = read_plan(&w, in, err);
     if (!rc) {
+        tell_counts(&w, &(struct mfs_stage_counts){0}); /* from here on silence tells as well */
         rc = check(&w.plan, err);
         if (!rc)
             rc = see_token(&w, err);
