@@ -177,20 +177,6 @@ kill -CONT "$lm2"
 wait $!
 must_happen 20 samples_are node-2 1 1
 must_happen 20 is 3 'count(memefs_node_up == 1)'
-
-say "lm that was killed, while a partition's process is stopped: what was told of that stays"
-told=$(cm_ status --json | jq -c '.placement[0].bytes')
-redis_serving 0
-kill -STOP "$pid"
-kill -KILL "$(cut -d' ' -f1 "$dir/lm.pid")"
-lm_is_back()
-{
-    cm_ status --json >"$T/status" && jq -e '.silent_nodes == 0 and .silent_partitions == 1' "$T/status" >/dev/null
-}
-must_happen 40 lm_is_back
-jq -e --argjson told "$told" '.unknown_partitions == 0 and .placement[0].bytes >= $told / 2' "$T/status" >/dev/null ||
-    fail "told was $told: $(cat "$T/status")"
-kill -CONT "$pid"
 expect_fail 1 cm_ start --metrics 127.0.0.1:9999
 kill "$prometheus"
 wait "$prometheus" || true
