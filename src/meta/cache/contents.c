@@ -76,7 +76,8 @@ void mfs_contents_put(struct mfs_contents *c, uint64_t ino, uint64_t version, co
     e->ino = ino;
     e->version = version;
     e->n = n;
-    memcpy(e->bytes, p, n);
+    if (n) /* p may be NULL */
+        memcpy(e->bytes, p, n);
     pthread_mutex_lock(&c->mutex);
     HASH_FIND(hh, c->table, &ino, sizeof ino, old);
     if (old)
