@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +15,6 @@
 #include "cluster/placement.h"
 #include "lib/rights.h"
 #include "lib/tree.h"
-#include "meta/record.h"
 #include "store/store.h"
 
 #define PUT_FLAGS (MEMEFS_PUT_EXCL | MEMEFS_PUT_PARENTS)
@@ -87,10 +85,8 @@ int mfs_lib_may_put(struct memefs *fs, const struct mfs_path_last *last, const c
     return rc == 0 ? mfs_rights_sticky(&fs->ids, &last->dir, &victim) : rc == -ENOENT ? 0 : rc;
 }
 
-#define OTHER_NAME 64
-
 /* A name that is to be in the same partition, so that the rename is one step. */
-static int other_name(struct memefs *fs, uint64_t dir, const char *name, char other[OTHER_NAME])
+static int other_name(struct memefs *fs, uint64_t dir, const char *name, char other[40])
 {
     uint32_t nparts = mfs_store_nparts(mfs_vfs_store(fs->vfs));
     uint32_t part = mfs_placement_entry(dir, name, strlen(name), nparts);
@@ -98,8 +94,7 @@ static int other_name(struct memefs *fs, uint64_t dir, const char *name, char ot
     int rc = mfs_random_hex(random, 8);
 
     for (uint32_t i = 0; rc == 0 && i < 64 * nparts; i++) {
-        int n = snprintf(other, OTHER_NAME, MFS_META_PUT_PREFIX "%016" PRIx64 ".%s-%x",
-                         mfs_meta_session(mfs_vfs_meta(fs->vfs)), random, i);
+        int n = snprintf(other, 40, ".memefs-put.%s-%x", random, i);
 
         if (mfs_placement_entry(dir, other, (size_t)n, nparts) == part)
             break;
@@ -122,28 +117,56 @@ static int write_all(struct memefs *fs, struct mfs_file *file, const char *buf, 
     return n < 0 ? (int)n : mfs_vfs_flush(file, 0);
 }
 
-int mfs_lib_put_slowly(struct memefs *fs, uint64_t dir, const char *name, const void *buf,
-                       size_t len, bool exclusive)
+/* Gives it the name, or `other` where that is taken and may be replaced. */
+static int link_it(struct memefs *fs, struct mfs_file *file, uint64_t dir, const char *name,
+                   bool exclusive, char other[40])
+{
+    struct mfs_attr attr = {0};
+    uint64_t ino = mfs_file_ino(file);
+    int rc = mfs_vfs_link(fs->vfs, ino, dir, name, &attr);
+
+    if (rc == -EEXIST && !exclusive) {
+        rc = other_name(fs, dir, name, other);
+        if (rc == 0)
+            rc = mfs_vfs_link(fs->vfs, ino, dir, other, &attr);
+    }
+    if (rc == 0)
+        mfs_vfs_has_name(file);
+    return rc;
+}
+
+/* A file without a name, which it gets when it is whole: a program that dies before leaves nothing
+ * for long. -ESTALE: the session has lapsed, and the file is gone with it. */
+static int put_nameless(struct memefs *fs, uint64_t dir, const char *name, const void *buf,
+                        size_t len, bool exclusive)
 {
     struct mfs_file *file = NULL;
     struct mfs_attr attr = {0};
-    char other[OTHER_NAME] = "";
+    char other[40] = "";
     bool keep;
-    int rc = other_name(fs, dir, name, other);
+    int rc = mfs_vfs_tmpfile(fs->vfs, dir, name, 0666, O_WRONLY, &fs->cred, &attr, &file, &keep);
 
-    if (rc == 0)
-        rc = mfs_vfs_create_open(fs->vfs, dir, other, 0666, O_WRONLY | O_EXCL, &fs->cred, &attr,
-                                 &file, &keep);
     if (rc < 0)
         return rc;
     rc = write_all(fs, file, buf, len);
-    mfs_vfs_release(file);
     if (rc == 0)
-        rc = mfs_vfs_rename(fs->vfs, dir, other, dir, name, exclusive ? RENAME_NOREPLACE : 0,
-                            &fs->cred);
+        rc = link_it(fs, file, dir, name, exclusive, other);
+    mfs_vfs_release(file);
+    if (rc < 0 || other[0] == '\0')
+        return rc;
+    rc = mfs_vfs_rename(fs->vfs, dir, other, dir, name, 0, &fs->cred);
     if (rc < 0)
         mfs_vfs_unlink(fs->vfs, dir, other);
     return rc;
+}
+
+/* In several steps, each as any program would take it. */
+static int put_slowly(struct memefs *fs, uint64_t dir, const char *name, const void *buf,
+                      size_t len, bool exclusive)
+{
+    int rc = put_nameless(fs, dir, name, buf, len, exclusive);
+
+    return rc == -ESTALE ? put_nameless(fs, dir, name, buf, len, exclusive) : rc;
 }
 
 static int put_at(struct memefs *fs, uint64_t dir, const char *name, const void *buf, size_t len,
@@ -159,7 +182,7 @@ static int put_at(struct memefs *fs, uint64_t dir, const char *name, const void 
 
     if (len <= MEMEFS_PUT_SMALL)
         mfs_vfs_put(fs->vfs, &put, 1, &fs->cred);
-    return put.rc == -EAGAIN ? mfs_lib_put_slowly(fs, dir, name, buf, len, exclusive) : put.rc;
+    return put.rc == -EAGAIN ? put_slowly(fs, dir, name, buf, len, exclusive) : put.rc;
 }
 
 static int put_once(struct memefs *fs, const char *path, const void *buf, size_t len,

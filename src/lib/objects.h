@@ -21,10 +21,6 @@ void mfs_lib_where_fini(struct mfs_lib_where *w);
 /* May a file be put under the name? 0 or -errno. */
 int mfs_lib_may_put(struct memefs *fs, const struct mfs_path_last *last, const char *name);
 
-/* Puts it in several steps: a file of another name, which then takes this one. */
-int mfs_lib_put_slowly(struct memefs *fs, uint64_t dir, const char *name, const void *buf,
-                       size_t len, bool exclusive);
-
 /* Copies what is known of the object, without asking if it was learned just before
  * (mfs_meta_learn_names). 1: done, *size; 0: it has to be opened; or -errno. *alloc, if alloc is
  * not NULL: the bytes in a buffer of their own. */

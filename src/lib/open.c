@@ -182,8 +182,8 @@ static int nameless_once(struct memefs *fs, struct memefs_file *at, const char *
     if (rc < 0)
         return rc;
     cred = mfs_lib_cred(fs, &dir);
-    rc = mfs_vfs_tmpfile(fs->vfs, dir.ino, mode & 07777, vfs_flags(fs, flags) | (flags & O_EXCL),
-                         &cred, &attr, &open, &keep);
+    rc = mfs_vfs_tmpfile(fs->vfs, dir.ino, NULL, mode & 07777,
+                         vfs_flags(fs, flags) | (flags & O_EXCL), &cred, &attr, &open, &keep);
     return rc < 0 ? rc : file_new(fs, open, &attr, flags, file);
 }
 

@@ -239,9 +239,9 @@ struct mfs_put {
 void mfs_meta_put(struct mfs_meta *meta, struct mfs_put *puts, size_t n);
 
 /* O_TMPFILE: a regular file of no name, open for this session on return. mfs_meta_link may give it
- * one, if it is `linkable`. */
-int mfs_meta_tmpfile(struct mfs_meta *meta, uint64_t parent, const struct mfs_new *new,
-                     bool linkable, struct mfs_attr *attr);
+ * one, if it is `linkable`; it is made where `name` is, if that is known already (else NULL). */
+int mfs_meta_tmpfile(struct mfs_meta *meta, uint64_t parent, const char *name,
+                     const struct mfs_new *new, bool linkable, struct mfs_attr *attr);
 
 int mfs_meta_link(struct mfs_meta *meta, uint64_t ino, uint64_t parent, const char *name,
                   struct mfs_attr *attr);

@@ -36,8 +36,4 @@ void mfs_entry_encode(uint64_t ino, uint32_t mode, char out[MFS_ENTRY_LEN]);
 /* Bitmap of partitions, as in a directory's tail. */
 bool mfs_bits_test(const unsigned char *bits, size_t n, uint32_t part);
 
-/* What programs put in more than one step has a name of this and their session's 16 digits, then
- * "." and anything, until it is whole. fsck removes those of dead sessions. */
-#define MFS_META_PUT_PREFIX ".memefs-put."
-
 #endif

@@ -257,7 +257,7 @@ int mfs_vfs_create_open(struct mfs_vfs *vfs, uint64_t parent, const char *name, 
     return rc;
 }
 
-int mfs_vfs_tmpfile(struct mfs_vfs *vfs, uint64_t parent, mode_t mode, int flags,
+int mfs_vfs_tmpfile(struct mfs_vfs *vfs, uint64_t parent, const char *name, mode_t mode, int flags,
                     const struct mfs_cred *cred, struct mfs_attr *attr, struct mfs_file **file,
                     bool *keep_cache)
 {
@@ -268,11 +268,11 @@ int mfs_vfs_tmpfile(struct mfs_vfs *vfs, uint64_t parent, mode_t mode, int flags
 
     if (rc < 0)
         return rc;
-    mfs_hints_place(vfs, parent, NULL, &in.new);
-    rc = mfs_meta_tmpfile(vfs->meta, parent, &in.new, !(flags & O_EXCL), attr);
+    mfs_hints_place(vfs, parent, name, &in.new);
+    rc = mfs_meta_tmpfile(vfs->meta, parent, name, &in.new, !(flags & O_EXCL), attr);
     if (rc == -ENOSPC && (in.new.hints &MFS_HINT_TOGETHER)) { /* elsewhere there may be memory */
         in.new.hints &= ~MFS_HINT_TOGETHER;
-        rc = mfs_meta_tmpfile(vfs->meta, parent, &in.new, !(flags & O_EXCL), attr);
+        rc = mfs_meta_tmpfile(vfs->meta, parent, name, &in.new, !(flags & O_EXCL), attr);
     }
     mfs_inherit_fini(&in);
     if (rc < 0)
@@ -287,6 +287,11 @@ int mfs_vfs_tmpfile(struct mfs_vfs *vfs, uint64_t parent, mode_t mode, int flags
     f->removals--; /* what it took is free when it is closed, unless it has a name by then */
     *file = f;
     return 0;
+}
+
+void mfs_vfs_has_name(struct mfs_file *f)
+{
+    f->removals = atomic_load(&f->node->vfs->removals);
 }
 
 /* --- the end of a handle -------------------------------------------------------------------- */

@@ -163,12 +163,15 @@ int mfs_vfs_statfs(struct mfs_vfs *vfs, struct mfs_meta_space *space);
 int mfs_vfs_create_open(struct mfs_vfs *vfs, uint64_t parent, const char *name, mode_t mode,
                         int flags, const struct mfs_cred *cred, struct mfs_attr *attr,
                         struct mfs_file **file, bool *keep_cache);
-int mfs_vfs_tmpfile(struct mfs_vfs *vfs, uint64_t parent, mode_t mode, int flags,
+/* As mfs_meta_tmpfile: `name` may be NULL. */
+int mfs_vfs_tmpfile(struct mfs_vfs *vfs, uint64_t parent, const char *name, mode_t mode, int flags,
                     const struct mfs_cred *cred, struct mfs_attr *attr, struct mfs_file **file,
                     bool *keep_cache);
 int mfs_vfs_open(struct mfs_vfs *vfs, uint64_t ino, int flags, struct mfs_file **file,
                  bool *keep_cache);
 
+/* What mfs_vfs_tmpfile has made has a name by now: its close need not be waited for. */
+void mfs_vfs_has_name(struct mfs_file *file);
 bool mfs_vfs_has_created(const struct mfs_file *file); /* or had another made the file? */
 uint64_t mfs_file_ino(const struct mfs_file *file);
 

@@ -1,7 +1,10 @@
 /* What programs do wrong: arguments out of range, files of another connection, a connection that
- * was forked, a process that is killed with locks. Nothing may crash or hang, and each says why. */
+ * was forked, a process that is killed with locks or while it puts. Nothing may crash or hang, and
+ * each says why. ctest: leaves timeout=240 */
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 
 #include "lib_check.h"
@@ -133,6 +136,78 @@ static void test_killed(void)
     OK(fd = open("lock", O_RDWR));
     OK(flock(fd, LOCK_EX));
     OK(close(fd));
+}
+
+/* --- killed while it puts --------------------------------------------------------------------- */
+
+#define PUT ((size_t)64 << 20)
+#define STORED                                                                                     \
+    ((size_t)32 << 20) /* so much is read of it at least, some of this may be in the way */
+
+static int faulted;
+
+static void fault(int signal)
+{
+    ssize_t n = write(faulted, "", 1);
+
+    (void)signal;
+    (void)n;
+    for (;;)
+        pause();
+}
+
+/* It comes to bytes that may not be read, and stays there. */
+static void put_in_vain(int told)
+{
+    struct memefs *own = lib_connect();
+    char *buf = mmap(NULL, PUT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    CHECK(buf != MAP_FAILED);
+    memset(buf, 'x', STORED);
+    OK(mprotect(buf + STORED, PUT - STORED, PROT_NONE));
+    faulted = told;
+    CHECK(signal(SIGSEGV, fault) != SIG_ERR);
+    memefs_put(own, "/putting/x", buf, PUT, 0);
+    fs_fail(__FILE__, __LINE__, "the put ended: %s", memefs_error());
+}
+
+static size_t used(void)
+{
+    struct statvfs space;
+
+    GOOD(memefs_statfs(fs, &space));
+    return (size_t)(space.f_blocks - space.f_bfree) * space.f_frsize;
+}
+
+/* What it was putting has no name. Returns what was used before. */
+static size_t kill_putting(void)
+{
+    size_t before = used();
+    int ready[2];
+    char byte;
+    pid_t pid;
+
+    GOOD(memefs_mkdir(fs, "/putting", 0755));
+    OK(pipe(ready));
+    OK(pid = fork());
+    if (pid == 0)
+        put_in_vain(ready[1]);
+    OK(close(ready[1]));
+    EQUAL(1, read(ready[0], &byte, 1));
+    for (int i = 0; i < 50 && used() < before + STORED / 4; i++)
+        usleep(100000); /* stored in the background, mostly: how much is not certain */
+    OK(kill(pid, SIGKILL));
+    OK(waitpid(pid, NULL, 0));
+    GOOD(memefs_rmdir(fs, "/putting"));
+    return before;
+}
+
+/* Its session's life is over, and housekeeping comes to it. */
+static void test_freed(size_t before)
+{
+    for (int i = 0; i < 60 && used() >= before + STORED / 8; i++)
+        sleep(1);
+    CHECK(used() < before + STORED / 8);
 }
 
 /* --- random arguments ------------------------------------------------------------------------- */
@@ -284,6 +359,8 @@ static void test_random(void)
 
 int main(int argc, char **argv)
 {
+    size_t before;
+
     CHECK(argc > 1);
     OK(chdir(argv[1]));
     fs = lib_connect();
@@ -291,7 +368,9 @@ int main(int argc, char **argv)
     test_lengths();
     test_other_connections();
     test_fork();
+    before = kill_putting();
     test_killed();
+    test_freed(before);
     test_random();
     GOOD(memefs_disconnect(fs));
     return 0;

@@ -337,6 +337,13 @@ static void test_rights(void)
     OK(stat("o/tmp/own", &st));
     EQUAL(65534, st.st_uid);
     EQUAL(S_IFREG | 0644, st.st_mode);
+    for (int round = 0; round < 2; round++) { /* the second one replaces the first */
+        GOOD(memefs_put(nobody, "/o/tmp/large", big, sizeof big, 0));
+        OK(stat("o/tmp/large", &st));
+        EQUAL(65534, st.st_uid);
+        EQUAL(S_IFREG | 0644, st.st_mode);
+        EQUAL(1, st.st_nlink);
+    }
     GOOD(memefs_chmod(fs, "/o/tmp/root", 0600));
     EQUAL(-EACCES, memefs_get(nobody, "/o/tmp/root", got, 1));
     GOOD(memefs_chmod(fs, "/o", 0700));

@@ -17,38 +17,12 @@
 #include "meta/internal.h"
 #include "meta/txn/txn.h"
 
-static char refused[16];    /* a name */
-static char living_put[64]; /* likewise */
+static char refused[16]; /* a name */
 static const char txn[MFS_TXN_LEN] = "0123456789abcde";
 
 static void dangling(void)
 {
     set_entry(fsck_tree.d, "gone", nobody_at(1), S_IFREG);
-}
-
-/* A session that lives is not to lose what it puts. */
-static void unfinished_put(void)
-{
-    char name[64];
-    uint64_t ino;
-
-    snprintf(name, sizeof name, MFS_META_PUT_PREFIX "%016llx.x", (unsigned long long)NOBODY);
-    assert_int_equal(meta_client_file(&fsck_client, fsck_tree.d, name, &ino), 0);
-    snprintf(living_put, sizeof living_put, MFS_META_PUT_PREFIX "%016llx.x",
-             (unsigned long long)mfs_meta_session(fsck_client.meta));
-    assert_int_equal(meta_client_file(&fsck_client, fsck_tree.d, living_put, &ino), 0);
-    assert_int_equal(
-        meta_client_file(&fsck_client, fsck_tree.d, MFS_META_PUT_PREFIX "no-session.x", &ino), 0);
-}
-
-static void living_put_is_there(void)
-{
-    struct mfs_attr attr;
-
-    assert_int_equal(mfs_meta_lookup(fsck_client.meta, fsck_tree.d, living_put, &attr), 0);
-    assert_int_equal(
-        mfs_meta_lookup(fsck_client.meta, fsck_tree.d, MFS_META_PUT_PREFIX "no-session.x", &attr),
-        0);
 }
 
 static void wrong_type(void)
@@ -478,7 +452,6 @@ static void beyond_is_void(void)
 
 const struct fsck_damage fsck_damages[] = {
     {"dangling name", dangling, "dangling-name", 0, NULL},
-    {"unfinished put", unfinished_put, "unfinished-put", 0, living_put_is_there},
     {"wrong type", wrong_type, "wrong-type", 0, f_is_back},
     {"misplaced name", misplaced_name, "misplaced-name", 0, f_is_back},
     {"refused name", refused_name, "misplaced-name tomb-of-the-living", 0, refused_is_there},

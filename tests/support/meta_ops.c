@@ -54,7 +54,7 @@ static int op_tmpfile(struct meta_client *c, const struct meta_op *op, const str
 {
     struct mfs_new new = {.mode = S_IFREG | 0600};
     struct mfs_attr attr, linked;
-    int rc = mfs_meta_tmpfile(c->meta, w->dir, &new, true, &attr);
+    int rc = mfs_meta_tmpfile(c->meta, w->dir, NULL, &new, true, &attr);
 
     (void)op;
     if (rc)

@@ -319,7 +319,7 @@ static void of_files(void **state)
     assert_int_equal(set(&b, attr.ino, "node:1", 0), 0); /* as it is */
     assert_int_equal(set(&b, attr.ino, "spread", 0), -EOPNOTSUPP);
     assert_int_equal(mfs_vfs_removexattr(b.vfs, attr.ino, PLACE, NULL), -EOPNOTSUPP);
-    assert_int_equal(mfs_vfs_tmpfile(a.vfs, dir, 0600, O_RDWR, &root, &attr, &f, &keep), 0);
+    assert_int_equal(mfs_vfs_tmpfile(a.vfs, dir, NULL, 0600, O_RDWR, &root, &attr, &f, &keep), 0);
     write_some(f);
     assert_int_equal(mfs_placement_home(attr.ino), 1);
 

@@ -19,7 +19,6 @@
     EACH(NAMELESS, "nameless-inode", true)                                                         \
     EACH(LINKS_MANY, "links-too-many", true)                                                       \
     EACH(LINKS_FEW, "links-too-few", false)                                                        \
-    EACH(UNFINISHED, "unfinished-put", true)                                                       \
     EACH(DIR_LINKS, "directory-links", true)                                                       \
     EACH(PARENT, "wrong-parent", false)                                                            \
     EACH(TWO_NAMES, "two-names", false)                                                            \

@@ -5,43 +5,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/bytes.h"
 #include "base/hash.h"
-#include "base/text.h"
 #include "cluster/placement.h"
 
 enum { UNSEEN, ON_PATH, DONE }; /* marks of the walk for cycles */
 
 /* --- entries: each is counted at its inode -------------------------------------------------------
  */
-
-/* The session in the name of what a program puts in several steps; 0: it is another name. */
-static uint64_t putter(const char *name, size_t len)
-{
-    const size_t prefix = strlen(MFS_META_PUT_PREFIX), digits = 16;
-    char hex[17] = "";
-    unsigned char sid[8];
-
-    if (len <= prefix + digits || memcmp(name, MFS_META_PUT_PREFIX, prefix) != 0 ||
-        name[prefix + digits] != '.')
-        return 0;
-    memcpy(hex, name + prefix, digits);
-    return mfs_text_unhex(hex, sid, sizeof sid) ? 0 : mfs_get_be64(sid);
-}
-
-static int judge_put(struct mfs_census *c, const struct mfs_seen_entry *e,
-                     const struct mfs_seen_inode *i)
-{
-    const char *name = mfs_census_name(c, e->name);
-    uint64_t sid = S_ISREG(i->mode) ? putter(name, e->len) : 0;
-
-    if (!sid || mfs_census_alive(c, sid))
-        return 0;
-    return mfs_findings_add(&c->found, MFS_FAULT_UNFINISHED, e->part, e->ino, e->dir, 0, name,
-                            e->len, "what a program has put died with it, unfinished")
-               ? 0
-               : -ENOMEM;
-}
 
 static int judge_entry(struct mfs_census *c, const struct mfs_seen_entry *e)
 {
@@ -80,7 +50,7 @@ static int judge_entry(struct mfs_census *c, const struct mfs_seen_entry *e)
     if (S_ISDIR(inode->mode) && dir)
         dir->subdirs++;
     if ((inode->mode >> 12) == e->type)
-        return judge_put(c, e, inode);
+        return 0;
     f = mfs_findings_add(&c->found, MFS_FAULT_TYPE, e->part, e->ino, e->dir, 0, name, e->len,
                          "the name says type %o, the inode %o", (unsigned)e->type << 12,
                          inode->mode & S_IFMT);

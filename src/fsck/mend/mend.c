@@ -154,7 +154,6 @@ static mfs_mend_fn *const menders[MFS_FAULT_COUNT] = {
     [MFS_FAULT_NAMELESS] = mfs_mend_nameless,
     [MFS_FAULT_LINKS_MANY] = mfs_mend_links,
     [MFS_FAULT_LINKS_FEW] = mfs_mend_links,
-    [MFS_FAULT_UNFINISHED] = mfs_mend_unfinished,
     [MFS_FAULT_DIR_LINKS] = mfs_mend_links,
     [MFS_FAULT_PARENT] = mfs_mend_parent,
     [MFS_FAULT_TWO_NAMES] = mfs_mend_two_names,

@@ -40,7 +40,7 @@ int mfs_mend_expire(struct mfs_mender *m, uint32_t part, const char *key, size_t
 /* --- names.c -------------------------------------------------------------------------------- */
 mfs_mend_fn mfs_mend_bit, mfs_mend_cycle, mfs_mend_dangling, mfs_mend_links, mfs_mend_name_place,
     mfs_mend_nameless, mfs_mend_parent, mfs_mend_shard, mfs_mend_tomb, mfs_mend_two_names,
-    mfs_mend_type, mfs_mend_unfinished;
+    mfs_mend_type;
 
 /* --- data.c --------------------------------------------------------------------------------- */
 mfs_mend_fn mfs_mend_beyond, mfs_mend_dead, mfs_mend_forever, mfs_mend_loose, mfs_mend_stripe_long,

@@ -56,21 +56,6 @@ int mfs_mend_dangling(struct mfs_mender *m, const struct mfs_census *c, const st
                              entry_bytes(f->ino, f->a, old), (struct mfs_bytes){"", 0});
 }
 
-/* Nothing else than the dead session renames it. */
-int mfs_mend_unfinished(struct mfs_mender *m, const struct mfs_census *c, const struct mfs_found *f)
-{
-    char name[MFS_NAME_LEN_MAX + 1];
-    int rc;
-
-    (void)c;
-    if (f->name_len > MFS_NAME_LEN_MAX)
-        return -ENAMETOOLONG;
-    memcpy(name, f->name, f->name_len);
-    name[f->name_len] = '\0';
-    rc = mfs_meta_unlink(m->meta, f->dir, name);
-    return rc == -ENOENT ? -ESTALE : rc;
-}
-
 int mfs_mend_type(struct mfs_mender *m, const struct mfs_census *c, const struct mfs_found *f)
 {
     char old[MFS_ENTRY_LEN], new[MFS_ENTRY_LEN];

@@ -99,8 +99,8 @@ static void make_tmpfile(fuse_req_t req, fuse_ino_t parent, mode_t mode, struct 
     struct mfs_attr attr;
     struct mfs_file *file;
     bool keep_cache;
-    int rc = mfs_vfs_tmpfile(m->vfs, mfs_nodeids_ino(parent), mode, fi->flags, &cred, &attr, &file,
-                             &keep_cache);
+    int rc = mfs_vfs_tmpfile(m->vfs, mfs_nodeids_ino(parent), NULL, mode, fi->flags, &cred, &attr,
+                             &file, &keep_cache);
 
     if (rc < 0) {
         mfs_reply_rc(req, rc);

@@ -409,8 +409,8 @@ int mfs_meta_create_open(struct mfs_meta *meta, uint64_t parent, const char *nam
     return rc < 0 ? rc : 0;
 }
 
-/* Any partition will do but for a hint: where its name is going to be is not known. */
-static int place_tmpfile(struct creation *b)
+/* Any partition will do but for a hint, where it is not known what its name is going to be. */
+static int place_tmpfile(struct creation *b, const char *name)
 {
     char random[16];
     int rc;
@@ -418,19 +418,23 @@ static int place_tmpfile(struct creation *b)
     b->part = b->new->home;
     if (b->new->hints & MFS_HINT_TOGETHER)
         return 0;
+    if (name) {
+        b->part = mfs_placement_entry(b->parent, name, strlen(name), b->meta->nparts);
+        return 0;
+    }
     rc = mfs_random(random, sizeof random);
     b->part = mfs_placement_entry(b->parent, random, sizeof random, b->meta->nparts);
     return rc;
 }
 
-int mfs_meta_tmpfile(struct mfs_meta *meta, uint64_t parent, const struct mfs_new *new,
-                     bool linkable, struct mfs_attr *attr)
+int mfs_meta_tmpfile(struct mfs_meta *meta, uint64_t parent, const char *name,
+                     const struct mfs_new *new, bool linkable, struct mfs_attr *attr)
 {
     struct creation b = {.meta = meta, .parent = parent, .new = new, .now = mfs_clock_real()};
     struct mfs_ino_arg sid;
     struct mfs_call c;
     char prefix[2];
-    int rc = place_tmpfile(&b);
+    int rc = place_tmpfile(&b, name);
 
     if (!rc)
         rc = creation_record(&b, linkable ? MFS_ATTR_TMPFILE : 0);

@@ -72,7 +72,7 @@ static bool is_name(const char *name)
 static int make(struct mfs_meta *meta, uint64_t parent, const char *name, const struct mfs_new *new,
                 bool exclusive, struct mfs_attr *attr, bool *created)
 {
-    int rc = mfs_meta_tmpfile(meta, parent, new, true, attr);
+    int rc = mfs_meta_tmpfile(meta, parent, name, new, true, attr);
     uint64_t ino;
 
     if (rc == -ENOSPC)
