@@ -66,7 +66,7 @@ static int nothing(struct mfs_profile *p, double seconds, struct mfs_buf *to)
 
     if (p->all.requests > 0)
         return 0;
-    rc = mfs_buf_printf(to, "nothing happened: no request in %.0f s below ", seconds);
+    rc = mfs_buf_printf(to, "nothing happened: no request in %.3g s below ", seconds);
     if (rc == 0)
         rc = put_path(p->below, to);
     if (rc == 0)

@@ -333,9 +333,21 @@ static bool any_target(struct mfs_dirty *d, const struct target *t)
     return false;
 }
 
-static bool is_full(const struct mfs_dirty *d)
+/* A partition may turn out to be full while this waits. */
+static enum mfs_phase waited_for(struct mfs_dirty *d, const struct target *t)
 {
-    return atomic_load(&d->wb->full_until) > mfs_clock_mono();
+    struct mfs_chunk *c;
+
+    if (atomic_load(&d->wb->full_until) > mfs_clock_mono())
+        return MFS_PHASE_ROOM;
+    TAILQ_FOREACH(c, &d->chunks, in_file)
+    {
+        if (c->id >= t->id)
+            break;
+        if (is_target(c, t) && atomic_load(&c->no_room))
+            return MFS_PHASE_ROOM;
+    }
+    return MFS_PHASE_DATA;
 }
 
 static void send_stripes(struct mfs_dirty *d, const struct target *t)
@@ -350,12 +362,11 @@ static void send_stripes(struct mfs_dirty *d, const struct target *t)
         mfs_wb_send(d->wb, batch, n);
         pthread_mutex_lock(&d->lock);
     }
-    if (!any_target(d, t))
-        return;
-    mfs_phase_wait(is_full(d) ? MFS_PHASE_ROOM : MFS_PHASE_DATA);
-    while (any_target(d, t))
-        mfs_cond_wait(&d->changed, &d->lock, MFS_SEC);
-    mfs_phase_over();
+    while (any_target(d, t)) {
+        mfs_phase_wait(waited_for(d, t));
+        mfs_cond_wait(&d->changed, &d->lock, 100 * MFS_MSEC);
+        mfs_phase_over();
+    }
 }
 
 /* What failed after the first `before` errors: also when another flush of the same open file that

@@ -198,6 +198,7 @@ bool mfs_wb_delay(struct mfs_chunk *c, int rc)
 
     pthread_mutex_lock(&wb->lock);
     wait = rc == -ENOSPC ? full_wait(wb, p, now) : wb->opts.full_wait;
+    atomic_store(&c->no_room, rc == -ENOSPC);
     if (!c->full_since)
         c->full_since = now;
     if (p->full_until > now && c->dirtied_at < p->full_until - FULL_TELL) {

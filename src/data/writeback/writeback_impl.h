@@ -61,8 +61,9 @@ struct mfs_chunk {
     struct timespec mtime;
     bool drops; /* as in mfs_dirty_commit */
     bool in_flight;
-    bool wanted;  /* HELD: to be queued, not idle, when it may go */
-    bool give_up; /* in flight, but not wanted any more */
+    bool wanted;         /* HELD: to be queued, not idle, when it may go */
+    bool give_up;        /* in flight, but not wanted any more */
+    atomic_bool no_room; /* its partition had no memory for it when it was sent last */
 
     /* Guarded by wb->lock. */
     TAILQ_ENTRY(mfs_chunk) link; /* in the list of its state */
