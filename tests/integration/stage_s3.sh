@@ -90,6 +90,15 @@ refused 'large: .*AccessDenied' stage_out -T "$S/large" s3://data/third
 grep -q '^DELETE .*uploadId' "$C/calls" || fail "the parts that were sent are left there"
 faults '{"GET": {"body": "<html>no</html>"}}'
 refused 'runs/7/src/: what answers is not S3' stage_in s3://data/runs/7/src/ "$MNT0/x"
+page() # TOKEN KEY…
+{
+    printf '<ListBucketResult>%s<NextContinuationToken>%s</NextContinuationToken></ListBucketResult>' \
+        "$(printf '<Contents><Key>%s</Key></Contents>' "${@:2}")" "$1"
+}
+faults "{\"GET\": {\"body\": \"$(page same loop/one/two/)\"}}"
+refused 'loop/: the server.s list repeats itself' stage_in s3://data/loop/ "$MNT0/x"
+faults "{\"GET\": {\"body\": \"$(page '%' loop/one/ loop/two/)\", \"number\": true}}"
+refused 'loop/: the server.s list repeats itself' stage_in s3://data/loop/ "$MNT0/x"
 faults '{"HEAD": {"region": "eu-west-1"}}'
 refused 'AWS_REGION=eu-west-1' stage_in s3://data/second "$MNT0/x"
 faults '{}'

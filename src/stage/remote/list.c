@@ -5,7 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+#include "base/table.h"
 #include "stage/remote/impl.h"
+
+/* A token, or the keys of a page, by a hash. */
+struct seen {
+    uint64_t hash;
+    UT_hash_handle hh;
+};
 
 struct reader {
     XML_Parser parser;
@@ -17,10 +25,47 @@ struct reader {
     void *arg;
     struct mfs_buf next; /* the token of the next page; empty: there is none */
     uint64_t keys;       /* so far */
+    uint64_t of_page;    /* a hash of the page's keys */
+    struct seen *seen;   /* a table */
     bool root, no_memory;
 };
 
 #define EMPTY_MOST 1000 /* pages in a row: one that never ends is no list */
+
+/* -EPROTO: a page has been like that. */
+static int see(struct reader *r, uint64_t hash)
+{
+    struct seen *s;
+
+    HASH_FIND(hh, r->seen, &hash, sizeof hash, s);
+    if (s)
+        return -EPROTO;
+    s = calloc(1, sizeof *s);
+    if (!s)
+        return -ENOMEM;
+    s->hash = hash;
+    HASH_ADD(hh, r->seen, hash, sizeof s->hash, s);
+    if (s->hh.tbl)
+        return 0;
+    free(s);
+    return -ENOMEM;
+}
+
+static void forget(struct reader *r)
+{
+    struct seen *s, *next;
+
+    HASH_ITER(hh, r->seen, s, next)
+    {
+        HASH_DEL(r->seen, s);
+        free(s);
+    }
+}
+
+static uint64_t hash_of(const struct mfs_buf *text, uint64_t seed)
+{
+    return mfs_hash64(mfs_buf_data(text), mfs_buf_len(text), seed);
+}
 
 static void XMLCALL begin(void *arg, const XML_Char *name, const XML_Char **attributes)
 {
@@ -54,6 +99,8 @@ static void XMLCALL finish(void *arg, const XML_Char *name)
     if (r->no_memory)
         return;
     r->keys += key;
+    if (key)
+        r->of_page = hash_of(&r->text, r->of_page);
     if (key && mfs_buf_len(&r->text) > r->prefix)
         r->each(r->arg, mfs_buf_data(&r->text) + r->prefix);
     else if (next)
@@ -72,6 +119,7 @@ static int read_page(struct reader *r, const struct mfs_buf *page, struct mfs_er
     XML_SetCharacterDataHandler(r->parser, some_text);
     r->depth = 0;
     r->root = false;
+    r->of_page = 0;
     if (XML_Parse(r->parser, mfs_buf_data(page), (int)mfs_buf_len(page), XML_TRUE) !=
             XML_STATUS_OK ||
         !r->root)
@@ -123,6 +171,21 @@ static int one_page(struct mfs_stage *s, struct reader *r, const char *bucket, c
     return rc;
 }
 
+/* A list that comes back to where it was never ends. */
+static int check_progress(struct reader *r, uint64_t before, uint32_t *empty, struct mfs_err *err)
+{
+    int rc = see(r, hash_of(&r->next, 1));
+
+    if (!rc && r->keys > before)
+        rc = see(r, r->of_page);
+    if (rc == -ENOMEM)
+        return mfs_err_set(err, rc, "out of memory");
+    if (rc)
+        return mfs_err_set(err, rc, "the server's list repeats itself: a page of it came twice");
+    *empty = r->keys > before ? 0 : *empty + 1;
+    return *empty < EMPTY_MOST ? 0 : mfs_err_set(err, -EPROTO, "the server's list has no end");
+}
+
 int mfs_stage_each_object(struct mfs_stage *s, const char *url,
                           void (*each)(void *arg, const char *key), void *arg, struct mfs_err *err)
 {
@@ -140,12 +203,11 @@ int mfs_stage_each_object(struct mfs_stage *s, const char *url,
         uint64_t before = r.keys;
 
         rc = mfs_stage_ends(s) ? -EINTR : one_page(s, &r, bucket, prefix, err);
-        if (!mfs_buf_len(&r.next))
+        if (rc || !mfs_buf_len(&r.next))
             break;
-        empty = r.keys > before ? 0 : empty + 1;
-        if (!rc && empty == EMPTY_MOST)
-            rc = mfs_err_set(err, -EPROTO, "the server's list has no end");
+        rc = check_progress(&r, before, &empty, err);
     }
+    forget(&r);
     mfs_buf_fini(&r.text);
     mfs_buf_fini(&r.next);
     free(bucket);
