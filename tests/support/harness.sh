@@ -53,15 +53,21 @@ need()
     done
 }
 
-# wait_for SECONDS COMMAND…: runs the command every 50 ms until it succeeds; 1 when time is up.
+# wait_for SECONDS COMMAND…: runs the command every 50 ms until it succeeds; 1 when time is up. What its
+# last try printed is in $T/tried; a `fail` in it ends the test, and harness_finish shows why.
 wait_for()
 {
     local deadline=$((SECONDS + $1))
     shift
-    until "$@" >/dev/null 2>&1; do
-        [ "$SECONDS" -lt "$deadline" ] || return 1
+    trying=yes
+    until "$@" >"$T/tried" 2>&1; do
+        [ "$SECONDS" -lt "$deadline" ] || {
+            trying=
+            return 1
+        }
         sleep 0.05
     done
+    trying=
 }
 
 # home_of FILE: its home partition, in bits 37 … 52 of its inode's number (src/base/ino.h).
@@ -79,7 +85,7 @@ gone()
 # must_happen SECONDS COMMAND…: wait_for that fails the test.
 must_happen()
 {
-    wait_for "$@" || fail "did not happen within $1 s: ${*:2}"
+    wait_for "$@" || fail "did not happen within $1 s: ${*:2}: $(tail -n 20 "$T/tried")"
 }
 
 # expect_fail STATUS COMMAND…: the command must end with that exit status.
@@ -396,6 +402,10 @@ harness_finish()
         (harness_conclude) || status=1
     fi
     if [ "$status" -ne 0 ] && [ "$status" -ne 77 ]; then
+        [ -z "$trying" ] || {
+            exec 2>&"$told" # wait_for's redirection still holds
+            tail -n 20 "$T/tried" >&2
+        }
         print_log_tails >&2
     fi
     harness_cleanup
@@ -476,6 +486,8 @@ if [ "$HARNESS_INSIDE" = unchanged ]; then
     mount --make-private "$T" # what is mounted below stays in this namespace
 fi
 unset HARNESS_INSIDE # tests that run tests get their own
+exec {told}>&2
+trying= # yes: in wait_for
 trap harness_finish EXIT
 trap 'exit 130' INT TERM HUP
 NAME=t${T##*.}
