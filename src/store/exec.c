@@ -354,7 +354,8 @@ static int attempt(struct call *call)
     for (size_t i = 0; i < b->nlanes; i++)
         if (b->lanes[i].open)
             lane_complete(call, &b->lanes[i]);
-    mfs_store_heard(call->store, call->heard);
+    if (call->heard)
+        mfs_store_heard(call->store);
     end_phase(b);
     return 0;
 }

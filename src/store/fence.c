@@ -139,7 +139,6 @@ static int wait_unfenced(struct mfs_store *store, const struct mfs_lane *lanes, 
         if (now >= until) {
             mfs_error("store", "partition %u: refused commands for %lld s, and no word of a move",
                       part, (long long)((now - p->fenced_since) / MFS_SEC));
-            mfs_store_heard(store, false);
             return -EIO;
         }
         if (!p->probing && now >= p->probe_at) {
@@ -150,6 +149,7 @@ static int wait_unfenced(struct mfs_store *store, const struct mfs_lane *lanes, 
             until = p->probe_at;
         mfs_cond_wait(&store->changed, &store->lock, until - now);
     }
+    mfs_store_heard(store); /* of a new table, or of its replica's consent */
     return 0;
 }
 

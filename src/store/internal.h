@@ -56,8 +56,8 @@ struct mfs_store {
     struct mfs_post *post;
     struct mfs_store_figures figures; /* nodes get their series with lock held */
     atomic_bool ending;               /* mfs_store_ending */
-    _Atomic int64_t answered_at; /* mono: once ending, when a partition last answered, or, … */
-    atomic_bool silent;          /* … unless none did since, was asked something */
+    _Atomic int64_t
+        vain_since; /* mono: once ending, since when what was asked has no answer; 0: all has */
     atomic_bool replicated;      /* as the table says: partitions have replicas, or will have */
     _Atomic uint64_t posts_lost; /* mfs_store_posts_lost */
     _Atomic uint64_t failovers;  /* of the newest table */
@@ -179,34 +179,35 @@ int mfs_exec_once(struct mfs_store *store, struct mfs_cmd *cmds, size_t n);
 /* mfs_store_exec with replicas: every cmd->rc is set when they have what the commands wrote. */
 void mfs_exec_confirmed(struct mfs_store *store, struct mfs_cmd *cmds, size_t n);
 
-/* The earlier of `until` (mono) and ns after the last answer, if this is the client's end. */
+/* The earlier of `until` (mono) and, at the client's end, ns after it began to wait in vain: now,
+ * if it does not yet. */
 static inline int64_t mfs_store_until(struct mfs_store *store, int64_t until, int64_t ns)
 {
-    int64_t end;
+    int64_t since;
 
     if (!atomic_load_explicit(&store->ending, memory_order_acquire))
         return until;
-    end = atomic_load_explicit(&store->answered_at, memory_order_relaxed) + ns;
-    return end < until ? end : until;
+    since = atomic_load_explicit(&store->vain_since, memory_order_relaxed);
+    if (since == 0)
+        since = mfs_clock_mono();
+    return since + ns < until ? since + ns : until;
 }
 
 /* Partitions are asked something, or waited for. What is bounded at a client's end is waiting in
  * vain, not a pause in which nothing was asked. */
 static inline void mfs_store_asks(struct mfs_store *store, int64_t now)
 {
-    if (atomic_load_explicit(&store->ending, memory_order_acquire) &&
-        !atomic_load_explicit(&store->silent, memory_order_relaxed))
-        atomic_store_explicit(&store->answered_at, now, memory_order_relaxed);
+    int64_t answered = 0;
+
+    if (atomic_load_explicit(&store->ending, memory_order_acquire))
+        atomic_compare_exchange_strong(&store->vain_since, &answered, now);
 }
 
-/* What came of it. */
-static inline void mfs_store_heard(struct mfs_store *store, bool any)
+/* … and one has answered. */
+static inline void mfs_store_heard(struct mfs_store *store)
 {
-    if (!atomic_load_explicit(&store->ending, memory_order_acquire))
-        return;
-    if (any)
-        atomic_store_explicit(&store->answered_at, mfs_clock_mono(), memory_order_relaxed);
-    atomic_store_explicit(&store->silent, !any, memory_order_relaxed);
+    if (atomic_load_explicit(&store->ending, memory_order_acquire))
+        atomic_store_explicit(&store->vain_since, 0, memory_order_relaxed);
 }
 
 /* Calls the fault hook; 0 without one. */

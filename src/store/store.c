@@ -324,7 +324,6 @@ static bool ails(const struct mfs_part *p, int64_t now)
 
 void mfs_store_ending(struct mfs_store *store)
 {
-    atomic_store(&store->answered_at, mfs_clock_mono());
     atomic_store_explicit(&store->ending, true, memory_order_release);
 }
 
