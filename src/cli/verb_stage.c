@@ -56,10 +56,11 @@ static void print_json(const struct mfs_stage_result *r)
 {
     printf("{\"files\": %" PRIu64 ", \"directories\": %" PRIu64 ", \"others\": %" PRIu64
            ", \"bytes\": %" PRIu64 ", \"skipped\": %" PRIu64 ", \"skipped_bytes\": %" PRIu64
-           ", \"failed\": %" PRIu64 ", \"full\": %s, \"stopped\": %s, \"duration_ms\": %.0f, "
+           ", \"left_out\": %" PRIu64 ", \"failed\": %" PRIu64
+           ", \"full\": %s, \"stopped\": %s, \"duration_ms\": %.0f, "
            "\"rate\": %.0f, \"errors\": [",
-           r->files, r->directories, r->others, r->bytes, r->skipped, r->skipped_bytes, r->failed,
-           r->full ? "true" : "false", r->stopped ? "true" : "false", r->seconds * 1e3,
+           r->files, r->directories, r->others, r->bytes, r->skipped, r->skipped_bytes, r->left_out,
+           r->failed, r->full ? "true" : "false", r->stopped ? "true" : "false", r->seconds * 1e3,
            r->seconds > 0 ? (double)r->bytes / r->seconds : 0);
     for (uint32_t i = 0; i < r->nfailures; i++) {
         printf("%s{\"path\": ", i ? ", " : "");
@@ -74,7 +75,7 @@ static void print_json(const struct mfs_stage_result *r)
     printf("}\n");
 }
 
-static void print_text(const struct mfs_stage_result *r)
+static void print_text(const struct mfs_stage_result *r, bool to_server)
 {
     printf("%s, %s in %.1f s, %s/s", MFS_TEXT_COUNT(r->files, "file"), MFS_TEXT_BYTES(r->bytes),
            r->seconds,
@@ -84,6 +85,9 @@ static void print_text(const struct mfs_stage_result *r)
     if (r->skipped)
         printf("; %" PRIu64 " with %s there already", r->skipped, MFS_TEXT_BYTES(r->skipped_bytes));
     printf("\n");
+    if (r->left_out)
+        printf("%" PRIu64 " left out: %sunfinished copies of earlier calls (.memefs-stage.*)\n",
+               r->left_out, to_server ? "empty directories, which a server can't have, or " : "");
 }
 
 static int judge(const struct mfs_stage_result *r, bool in, const char *target, struct mfs_err *err)
@@ -226,7 +230,7 @@ static int show(struct mfs_verb_call *call, bool in, const char *target,
     if (mfs_conf_flag(call->conf, "json"))
         print_json(result);
     else
-        print_text(result);
+        print_text(result, is_url(target));
     return fflush(stdout) == 0 ? judge(result, in, target, err)
                                : mfs_err_set(err, -errno, "output: %s", strerror(errno));
 }

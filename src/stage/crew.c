@@ -85,9 +85,9 @@ static struct worker *find(struct mfs_stage_crew *c, uint32_t command, const cha
 
 static void take_counts(struct worker *w, char **word, int n)
 {
-    uint64_t count[11];
+    uint64_t count[12];
 
-    if (n != 11)
+    if (n != 12)
         return;
     for (int i = 0; i < n; i++)
         if (mfs_text_u64(word[i], &count[i]))
@@ -102,7 +102,8 @@ static void take_counts(struct worker *w, char **word, int n)
                                           .all_files = count[7],
                                           .all_bytes = count[8],
                                           .all = count[9] != 0,
-                                          .found = count[10]};
+                                          .found = count[10],
+                                          .left_out = count[11]};
 }
 
 /* What there is no memory for was at least told. */
@@ -177,6 +178,7 @@ void mfs_stage_crew_count(const struct mfs_stage_crew *c, struct mfs_stage_count
         sum->all_files = larger(sum->all_files, w->counts.all_files);
         sum->all_bytes = larger(sum->all_bytes, w->counts.all_bytes);
         sum->all |= w->counts.all;
+        sum->left_out = larger(sum->left_out, w->counts.left_out);
     }
     sum->skipped = files > sum->files ? files - sum->files : 0;
     sum->skipped_bytes = sum->skipped && bytes > sum->bytes ? bytes - sum->bytes : 0;

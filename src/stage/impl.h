@@ -169,7 +169,8 @@ enum mfs_stage_count {
     MFS_STAGE_BYTES,
     MFS_STAGE_SKIPPED,
     MFS_STAGE_SKIPPED_BYTES,
-    MFS_STAGE_FOUND, /* names in the sources, whatever became of them */
+    MFS_STAGE_FOUND,    /* names in the sources, whatever became of them */
+    MFS_STAGE_LEFT_OUT, /* unfinished copies in the sources; to a server, empty directories, too */
     MFS_STAGE_COUNTS
 };
 

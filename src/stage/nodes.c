@@ -72,7 +72,7 @@ static int put_head(const struct run *r, bool in, struct command *c)
     snprintf(flags, sizeof flags, "%s%s%s", p->exact ? "e" : "", p->verify ? "v" : "",
              p->progress ? "c" : "");
     return mfs_stage_words_put(&c->head,
-                               (const char *const[]){"memefs-stage", "2", in ? "in" : "out",
+                               (const char *const[]){"memefs-stage", "3", in ? "in" : "out",
                                                      p->target, call, jobs, flags, r->nodes->root,
                                                      c->node->root, r->token, NULL});
 }

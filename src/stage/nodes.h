@@ -3,7 +3,7 @@
  * it is on its standard output, in lines of words (stage/words.h). They share the work as calls
  * with `shared` do. The end of its input ends each: so does the death of what started it.
  *
- * → "memefs-stage 2 in|out TARGET CALL JOBS FLAGS ROOT ROOT-THERE TOKEN" (flags: e: exact, v:
+ * → "memefs-stage 3 in|out TARGET CALL JOBS FLAGS ROOT ROOT-THERE TOKEN" (flags: e: exact, v:
  * verify, c: count), "entry FROM TO SUM" of each entry, "go".
  *
  * ← "stage WORKER counts …" (struct mfs_stage_counts), "stage WORKER failed CODE PATH WHY", at last

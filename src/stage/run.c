@@ -383,7 +383,7 @@ static int put_all(struct mfs_stage *s, struct mfs_stage_result *result, struct 
     if (!top)
         return mfs_err_set(err, -ENOMEM, "out of memory");
     for (uint32_t i = 0; i < s->plan->list->n && !mfs_stage_ends(s); i++)
-        mfs_stage_put(top, &s->plan->list->entry[i]);
+        mfs_stage_send(top, &s->plan->list->entry[i]);
     mfs_stage_tally_expected(s->tally);
     mfs_stage_pool_wait(s->pool);
     mfs_stage_dir_put(top);

@@ -41,6 +41,7 @@ struct mfs_stage_counts {
     uint64_t files, directories, others, bytes, skipped, skipped_bytes; /* as in the result */
     uint64_t failed;
     uint64_t found;                /* names in the sources so far, whatever became of them */
+    uint64_t left_out;             /* as in the result */
     uint64_t all_files, all_bytes; /* that there are to do, as far as is known, … */
     bool all;                      /* … which is all */
 };
@@ -88,9 +89,10 @@ struct mfs_stage_result {
     uint64_t bytes;                  /* of content that was copied, without holes */
     uint64_t skipped, skipped_bytes; /* files that were there */
     uint64_t failed;                 /* a sentence each on stderr */
-    bool full;                       /* the target has no room: the rest was left out */
-    bool stopped;                    /* by plan.stop: likewise */
-    bool differs;                    /* nodes came to their ends and found not the same sources */
+    uint64_t left_out; /* names of unfinished copies; to a server, empty directories, too */
+    bool full;         /* the target has no room: the rest was left out */
+    bool stopped;      /* by plan.stop: likewise */
+    bool differs;      /* nodes came to their ends and found not the same sources */
     double seconds;
     uint32_t nfailures; /* of the first of them */
     struct mfs_stage_failure *failure;

@@ -94,6 +94,7 @@ static void count(const struct mfs_stage_tally *t, struct mfs_stage_counts *c)
                                    .skipped_bytes = t->count[MFS_STAGE_SKIPPED_BYTES],
                                    .failed = t->failed,
                                    .found = t->count[MFS_STAGE_FOUND],
+                                   .left_out = t->count[MFS_STAGE_LEFT_OUT],
                                    .all_files = t->files,
                                    .all_bytes = t->bytes,
                                    .all = t->expected};
@@ -165,6 +166,7 @@ void mfs_stage_tally_set(struct mfs_stage_tally *t, const struct mfs_stage_count
     t->count[MFS_STAGE_BYTES] = c->bytes;
     t->count[MFS_STAGE_SKIPPED] = c->skipped;
     t->count[MFS_STAGE_SKIPPED_BYTES] = c->skipped_bytes;
+    t->count[MFS_STAGE_LEFT_OUT] = c->left_out;
     t->files = c->all_files;
     t->bytes = c->all_bytes;
     t->expected = c->all;
@@ -184,6 +186,7 @@ void mfs_stage_tally_result(struct mfs_stage_tally *t, struct mfs_stage_result *
                                    .skipped = t->count[MFS_STAGE_SKIPPED],
                                    .skipped_bytes = t->count[MFS_STAGE_SKIPPED_BYTES],
                                    .failed = t->failed,
+                                   .left_out = t->count[MFS_STAGE_LEFT_OUT],
                                    .seconds = seconds_of(t),
                                    .nfailures = t->n,
                                    .failure = t->failure};

@@ -108,9 +108,12 @@ static void add(struct mfs_stage_dir *d, const struct dirent *e)
     const char *name = e->d_name;
     struct mfs_stage_item *i;
 
-    if (!strcmp(name, ".") || !strcmp(name, "..") ||
-        !strncmp(name, MFS_STAGE_TEMPORARY, strlen(MFS_STAGE_TEMPORARY)))
+    if (!strcmp(name, ".") || !strcmp(name, ".."))
         return;
+    if (!strncmp(name, MFS_STAGE_TEMPORARY, strlen(MFS_STAGE_TEMPORARY))) {
+        mfs_stage_tally_add(d->stage->tally, MFS_STAGE_LEFT_OUT, 1);
+        return;
+    }
     i = mfs_stage_item_create(d, name, name);
     if (!i)
         return;

@@ -52,7 +52,7 @@ static int take_head(struct worker *w, bool in, char **word, int n)
     uint64_t version, call, jobs;
 
     if (n != 10 || strcmp(word[0], "memefs-stage") != 0 || mfs_text_u64(word[1], &version) ||
-        version != 2 || strcmp(word[2], in ? "in" : "out") != 0)
+        version != 3 || strcmp(word[2], in ? "in" : "out") != 0)
         return -EPROTO;
     if (mfs_text_u64(word[4], &call) || mfs_text_u64(word[5], &jobs) || !jobs || jobs > 1024)
         return -EPROTO;
@@ -160,7 +160,7 @@ static void tell_counts(void *arg, const struct mfs_stage_counts *c)
 {
     const uint64_t count[] = {c->files,     c->directories,   c->others, c->bytes,
                               c->skipped,   c->skipped_bytes, c->failed, c->all_files,
-                              c->all_bytes, c->all ? 1U : 0U, c->found};
+                              c->all_bytes, c->all ? 1U : 0U, c->found,  c->left_out};
     enum { N = sizeof count / sizeof *count };
     const char *words[4 + N] = {"stage", ((struct worker *)arg)->name, "counts"};
     char text[N][24];

@@ -53,6 +53,37 @@ expect_fail 1 stage_in s3://data/torn "$MNT0/back"
 grep -q 'no such object' "$T/expect.out" || fail "a torn object is there"
 rm "$S/torn"
 
+say "a directory that becomes a link meanwhile leads nowhere"
+mkdir -p "$MNT0/race/src/d" "$T/outside"
+for i in {1..100}; do
+    echo inside >"$MNT0/race/src/d/$i"
+    echo secret >"$T/outside/$i"
+done
+ln -s "$T/outside" "$MNT0/race/link"
+"$PYTHON" - "$MNT0/race" "$T/enough2" <<'EOF' &
+import os, sys
+os.chdir(sys.argv[1])
+while not os.path.exists(sys.argv[2]):
+    for a, b in ("src/d", "real"), ("link", "src/d"), ("src/d", "link"), ("real", "src/d"):
+        os.rename(a, b)
+EOF
+for i in {1..3}; do stage_out "$MNT0/race/src" "s3://data/race$i" >/dev/null 2>&1 || true; done
+: >"$T/enough2"
+wait $!
+for i in {1..3}; do stage_in "s3://data/race$i/" "$MNT0/raced/$i" >/dev/null; done
+! grep -rq secret "$MNT0/raced" || fail "files from outside of the source were sent"
+grep -rq inside "$MNT0/raced" || fail "nothing was sent"
+
+say "what a server is not given is counted"
+mkdir -p "$S/left/empty" "$S/left/full"
+echo x >"$S/left/full/x"
+echo x >"$S/left/full/.memefs-stage.0123456789abcdef.0123456789abcdef"
+equal '[1,2,0]' "$(stage_out --json "$S/left" s3://data/left | jq -c '[.files, .left_out, .failed]')" "left out"
+stage_out "$S/left" s3://data/left | grep '^2 left out: empty directories' >/dev/null || fail "says no word of it"
+stage_in --json s3://data/left/ "$MNT0/left" >"$T/json"
+equal '[1,0]' "$(jq -c '[.files, .failed]' "$T/json")" "that were sent"
+rm -r "$S/left" "$MNT0/left"
+
 say "no set-user-ID comes from a server"
 install -m 4755 /bin/true "$S/own"
 stage_out "$S/own" s3://data/own >/dev/null

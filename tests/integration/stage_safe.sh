@@ -91,6 +91,14 @@ sha256sum pointer >lines
 expect_fail 1 stage_in --manifest lines "$MNT0/sums"
 told 'pointer: is no file'
 
+say "unfinished copies in the source are counted"
+mkdir left
+echo x >left/x
+echo y >left/.memefs-stage.0123456789abcdef.0123456789abcdef
+stage_in left "$MNT0/left" >out
+grep -q '^1 left out: unfinished' out || fail "says $(cat out)"
+equal x "$(ls -A "$MNT0/left/left")" "what was copied"
+
 say "a list's directory in its own source"
 mkdir -p "$MNT0/own/x"
 echo file >"$MNT0/own/x/f"

@@ -24,6 +24,9 @@ struct mfs_stage_http_call mfs_stage_call_of(const struct mfs_stage *s, const ch
 int mfs_stage_same_remote(struct mfs_stage_http_call *get, int fd, uint64_t size,
                           struct mfs_err *err);
 
+/* Adds a task that sends the file to its place below the plan's target. */
+void mfs_stage_put_file(struct mfs_stage_dir *d, const char *name, const char *to, uint64_t size);
+
 /* A time of metadata, "1354040105.123456789". 0 or -EINVAL. */
 int mfs_stage_mtime_parse(const char *text, struct timespec *t);
 

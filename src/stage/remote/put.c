@@ -1,9 +1,7 @@
-/* Files to servers: walks, and puts each regular file; large ones to S3 in parts at a time. */
+/* A file to a server; a large one to S3 in parts at a time. */
 #include <errno.h>
 #include <fcntl.h>
-#include <fts.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,8 +20,8 @@
 
 struct put {
     struct mfs_stage_task task;
-    struct mfs_stage_dir *top; /* a use */
-    char *path, *to;           /* `to` is below the target; "": is the target */
+    struct mfs_stage_dir *dir; /* a use */
+    char *name, *to;           /* in the directory; below the target, "": is the target */
     int fd;
     struct stat st;
     char mtime[64], mode[48];
@@ -46,9 +44,9 @@ static void put_destroy(struct put *p)
 {
     if (p->fd >= 0)
         close(p->fd);
-    mfs_stage_dir_put(p->top);
+    mfs_stage_dir_put(p->dir);
     free(p->etag);
-    free(p->path);
+    free(p->name);
     free(p->to);
     free(p);
 }
@@ -56,12 +54,12 @@ static void put_destroy(struct put *p)
 static void tell(const struct put *p, int code, const char *why)
 {
     if (code != -EINTR)
-        mfs_stage_fail(p->top->stage, p->top, p->path, false, code, "%s", why);
+        mfs_stage_fail(p->dir->stage, p->dir, p->name, false, code, "%s", why);
 }
 
 static bool is_s3(const struct put *p)
 {
-    return p->top->stage->remote->has_key;
+    return p->dir->stage->remote->has_key;
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */
@@ -70,7 +68,7 @@ static bool is_s3(const struct put *p)
 static int begin_call(const struct put *p, const char *method, const char *query,
                       struct mfs_buf *url, struct mfs_stage_http_call *c)
 {
-    const struct mfs_stage *s = p->top->stage;
+    const struct mfs_stage *s = p->dir->stage;
     int rc;
 
     mfs_buf_init(url);
@@ -181,7 +179,7 @@ static int settle(const struct put *p, struct mfs_err *err)
 
     if (rc)
         return rc;
-    if (!p->top->stage->plan->verify)
+    if (!p->dir->stage->plan->verify)
         return 0;
     rc = has_content(p, err);
     return rc == 1 ? 0
@@ -191,7 +189,7 @@ static int settle(const struct put *p, struct mfs_err *err)
 
 static void conclude(struct put *p, int rc, struct mfs_err *err)
 {
-    struct mfs_stage *s = p->top->stage;
+    struct mfs_stage *s = p->dir->stage;
 
     if (!rc)
         rc = settle(p, err);
@@ -311,7 +309,7 @@ static void run_part(struct mfs_stage_task *task)
 {
     struct part *part = (struct part *)task;
     struct put *p = part->put;
-    struct mfs_stage *s = p->top->stage;
+    struct mfs_stage *s = p->dir->stage;
     uint64_t at = (part->n - 1) * p->part, left = (uint64_t)p->st.st_size - at,
              len = left < p->part ? left : p->part;
     struct mfs_err err = {0};
@@ -365,7 +363,7 @@ static void add_parts(struct put *p)
         }
         *part = (struct part){.task = {.run = run_part}, .put = p, .n = n};
         p->left++;
-        mfs_stage_pool_add(p->top->stage->pool, &part->task);
+        mfs_stage_pool_add(p->dir->stage->pool, &part->task);
     }
     if (--p->left == 0)
         parts_end(p);
@@ -375,10 +373,10 @@ static void add_parts(struct put *p)
 
 static bool skips(struct put *p)
 {
-    struct mfs_stage_tally *t = p->top->stage->tally;
+    struct mfs_stage_tally *t = p->dir->stage->tally;
     struct mfs_err err;
 
-    if (!is_there(p) || (p->top->stage->plan->verify && has_content(p, &err) != 1))
+    if (!is_there(p) || (p->dir->stage->plan->verify && has_content(p, &err) != 1))
         return false;
     mfs_stage_tally_add(t, MFS_STAGE_SKIPPED, 1);
     mfs_stage_tally_add(t, MFS_STAGE_SKIPPED_BYTES, (uint64_t)p->st.st_size);
@@ -388,7 +386,7 @@ static bool skips(struct put *p)
 static void run(struct mfs_stage_task *task)
 {
     struct put *p = (struct put *)task;
-    struct mfs_stage *s = p->top->stage;
+    struct mfs_stage *s = p->dir->stage;
     struct mfs_err err = {0};
     int rc = 0;
 
@@ -396,9 +394,14 @@ static void run(struct mfs_stage_task *task)
         put_destroy(p);
         return;
     }
-    p->fd = open(p->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    p->fd = openat(p->dir->from, p->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (p->fd < 0 || fstat(p->fd, &p->st) < 0) {
         tell(p, -errno, strerror(errno));
+        put_destroy(p);
+        return;
+    }
+    if (!S_ISREG(p->st.st_mode)) {
+        tell(p, -ESTALE, "changed while it was read: run the same again");
         put_destroy(p);
         return;
     }
@@ -421,85 +424,24 @@ static void run(struct mfs_stage_task *task)
     }
 }
 
-/* ---- the walk -------------------------------------------------------------------------------- */
-
-static void add_file(struct mfs_stage_dir *top, const char *path, const char *to, off_t size)
+void mfs_stage_put_file(struct mfs_stage_dir *d, const char *name, const char *to, uint64_t size)
 {
+    struct mfs_stage *s = d->stage;
     struct put *p = calloc(1, sizeof *p);
 
     if (!p) {
-        mfs_stage_fail(top->stage, top, path, false, -ENOMEM, "out of memory");
+        mfs_stage_fail(s, d, name, false, -ENOMEM, "out of memory");
         return;
     }
     *p = (struct put){
-        .task = {.run = run}, .top = top, .path = strdup(path), .to = strdup(to), .fd = -1};
-    mfs_stage_dir_get(top);
-    if (!p->path || !p->to) {
-        mfs_stage_fail(top->stage, top, path, false, -ENOMEM, "out of memory");
+        .task = {.run = run}, .dir = d, .name = strdup(name), .to = strdup(to), .fd = -1};
+    mfs_stage_dir_get(d);
+    if (!p->name || !p->to) {
+        mfs_stage_fail(s, d, name, false, -ENOMEM, "out of memory");
         put_destroy(p);
         return;
     }
-    mfs_stage_tally_expect(top->stage->tally, 1, (uint64_t)size);
-    mfs_stage_pool_add(top->stage->pool, &p->task);
-    mfs_stage_pool_help(top->stage->pool);
-}
-
-/* Below the target: the entry's name, and the way from the entry to the file. */
-static int place_of(const struct mfs_stage *s, const struct mfs_stage_entry *e, const char *path,
-                    char to[PATH_MAX])
-{
-    size_t len = strlen(e->from);
-    const char *rest = path + (strlen(path) < len ? strlen(path) : len), *name = e->to;
-
-    while (*rest == '/')
-        rest++;
-    if (!name && e->from[len - 1] != '/') {
-        name = strrchr(e->from, '/');
-        name = name ? name + 1 : e->from;
-    }
-    if (s->plan->exact || !name || !strcmp(name, "."))
-        name = "";
-    return mfs_text_format(to, PATH_MAX, "%s%s%s", name, *name && *rest ? "/" : "", rest);
-}
-
-static void look_at(struct mfs_stage_dir *top, const struct mfs_stage_entry *e, const FTSENT *f)
-{
-    char to[PATH_MAX];
-
-    switch (f->fts_info) {
-    case FTS_D:
-    case FTS_DP:
-        return;
-    case FTS_F:
-        if (place_of(top->stage, e, f->fts_path, to))
-            mfs_stage_fail(top->stage, top, f->fts_path, false, -ENAMETOOLONG, "%s",
-                           strerror(ENAMETOOLONG));
-        else
-            add_file(top, f->fts_path, to, f->fts_statp->st_size);
-        return;
-    case FTS_DNR:
-    case FTS_ERR:
-    case FTS_NS:
-        mfs_stage_fail(top->stage, top, f->fts_path, false, -f->fts_errno, "%s",
-                       strerror(f->fts_errno));
-        return;
-    default:
-        mfs_stage_fail(top->stage, top, f->fts_path, false, -EOPNOTSUPP,
-                       "a server keeps files only: no links, no special files");
-    }
-}
-
-void mfs_stage_put(struct mfs_stage_dir *top, const struct mfs_stage_entry *e)
-{
-    char *paths[] = {e->from, NULL};
-    FTS *all = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
-    const FTSENT *f;
-
-    if (!all) {
-        mfs_stage_fail(top->stage, top, e->from, false, -errno, "%s", strerror(errno));
-        return;
-    }
-    while (!mfs_stage_ends(top->stage) && (f = fts_read(all)))
-        look_at(top, e, f);
-    fts_close(all);
+    mfs_stage_tally_expect(s->tally, 1, size);
+    mfs_stage_pool_add(s->pool, &p->task);
+    mfs_stage_pool_help(s->pool);
 }

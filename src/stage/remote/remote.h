@@ -28,6 +28,6 @@ int mfs_stage_each_object(struct mfs_stage *s, const char *prefix,
 
 /* Adds tasks for all that is at and below the entry's path, with the plan's target, a URL, as the
  * target. */
-void mfs_stage_put(struct mfs_stage_dir *top, const struct mfs_stage_entry *e);
+void mfs_stage_send(struct mfs_stage_dir *top, const struct mfs_stage_entry *e);
 
 #endif
