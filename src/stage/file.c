@@ -392,7 +392,7 @@ static int is_there(struct mfs_stage_file *f)
     fd = openat(d->to, f->item->to, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return 0;
-    if (d->stage->plan->verify)
+    if (d->stage->plan->verify || f->item->has_sum)
         same = same_content(f, fd);
     if (same == 1 && f->source->mend)
         f->source->mend(f, fd, &st);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/table.h"
+#include "stage/content.h"
 #include "stage/impl.h"
 
 struct inode {
@@ -98,11 +99,33 @@ static int make(const struct mfs_stage_item *i, const char *first)
     return rc;
 }
 
+/* A list may have a checksum for each name. */
+static int check_sum(const struct mfs_stage_item *i, const char *first)
+{
+    unsigned char sum[MFS_STAGE_SUM];
+    struct stat st;
+    int fd = open(first, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC), rc;
+
+    if (fd < 0)
+        return -errno;
+    rc = fstat(fd, &st) < 0 ? -errno : mfs_stage_sum(fd, 0, (uint64_t)st.st_size, sum);
+    close(fd);
+    return rc ? rc : memcmp(sum, i->sum, sizeof sum) != 0 ? -EUCLEAN : 0;
+}
+
 static void another_name(struct mfs_stage_item *i, const char *first)
 {
     struct mfs_stage *s = i->dir->stage;
-    int rc = look(i, first);
+    int rc = i->has_sum ? check_sum(i, first) : 0;
 
+    if (rc == -EUCLEAN) {
+        mfs_stage_fail(s, i->dir, i->from, false, rc,
+                       "has not the checksum that the list has for it");
+        mfs_stage_item_destroy(i);
+        return;
+    }
+    if (!rc)
+        rc = look(i, first);
     if (!rc)
         rc = make(i, first);
     if (!rc)

@@ -3,7 +3,7 @@
 # astray: no file is half there or another one's, nothing is written outside, and nobody gets rights by it.
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
-need jq sha256sum setfattr setpriv
+need jq sha256sum setfattr python3
 
 stage_in() { timeout 60 memefs stage-in "$@"; }
 stage_out() { timeout 60 memefs stage-out "$@"; }
@@ -90,6 +90,63 @@ ln -s big pointer
 sha256sum pointer >lines
 expect_fail 1 stage_in --manifest lines "$MNT0/sums"
 told 'pointer: is no file'
+
+say "each name of a list has its checksum"
+echo one >one
+ln one other
+sha256sum one >lines
+sed 's/^..../0000/; s/one$/other/' lines >>lines.wrong
+cat lines >>lines.wrong
+sed 's/one$/other/' lines >lines.right
+cat lines >>lines.right
+expect_fail 1 stage_in --manifest lines.wrong "$MNT0/sums"
+told 'other: has not the checksum'
+echo two >"$MNT0/sums/one"
+touch -r one "$MNT0/sums/one"
+stage_in --json --manifest lines.right "$MNT0/sums" >json
+equal '[1,1,0]' "$(jq -c '[.files, .others, .failed]' json)" "what has another content is copied"
+cmp one "$MNT0/sums/one"
+cmp one "$MNT0/sums/other"
+
+say "attributes of a link with a long path"
+deep=$(printf '%0100d/%0100d/%0100d' 1 2 3)
+mkdir -p "$deep"
+ln -s nowhere "$deep/link"
+setfattr -h -n trusted.colour -v green "$deep/link"
+stage_in "$deep/link" "$MNT0/attributes" >/dev/null
+equal green "$(getfattr -h --only-values -n trusted.colour "$MNT0/attributes/link")" "attribute of the link"
+
+say "a special file's mode and owner go to no other file"
+mkdir fifo
+mkfifo -m 666 fifo/f
+chown 65534 fifo/f
+install -m 600 /dev/null victim
+mkdir "$MNT0/theirs"
+python3 - fifo/f "$MNT0/theirs" "$T/victim" <<'EOF'
+import os, subprocess, sys
+source, target, victim = sys.argv[1:]
+def copy():
+    try:
+        os.unlink(f"{target}/f")
+    except FileNotFoundError:
+        pass
+    return subprocess.Popen(["memefs", "stage-in", source, target], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+names, run = set(), copy()
+for _ in range(40): # the name that it is made under is always the same
+    while run.poll() is None and not names:
+        names = {n for n in os.listdir(target) if n.startswith(".memefs-stage.") and len(n) == 47}
+    run.wait()
+    if names:
+        break
+    run = copy()
+for name in names:
+    for _ in range(25):
+        run = copy()
+        while run.poll() is None:
+            os.symlink(victim, f"{target}/link")
+            os.replace(f"{target}/link", f"{target}/{name}")
+EOF
+equal '600 0' "$(stat -c '%a %u' victim)" "mode and owner of a file outside"
 
 say "unfinished copies in the source are counted"
 mkdir left
