@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,8 @@
 
 /* ---- extended attributes --------------------------------------------------------------------- */
 
-/* Either descriptors, or paths that are not followed. */
+/* Either descriptors, or paths: the source's is not followed, the target's leads to an open file.
+ */
 struct pair {
     int from, to;
     const char *from_path, *to_path; /* NULL: the descriptors */
@@ -38,7 +40,7 @@ static ssize_t get(const struct pair *p, const char *name, char *value, size_t n
 static int set(const struct pair *p, const char *name, const char *value, size_t n)
 {
     int rc =
-        p->to_path ? lsetxattr(p->to_path, name, value, n, 0) : fsetxattr(p->to, name, value, n, 0);
+        p->to_path ? setxattr(p->to_path, name, value, n, 0) : fsetxattr(p->to, name, value, n, 0);
 
     return rc < 0 ? -errno : 0;
 }
@@ -85,7 +87,7 @@ static void drop_inherited(const struct pair *p, bool directory)
         if (get(p, names[i], NULL, 0) > 0)
             continue;
         if (p->to_path)
-            lremovexattr(p->to_path, names[i]);
+            removexattr(p->to_path, names[i]);
         else
             fremovexattr(p->to, names[i]);
     }
@@ -170,26 +172,45 @@ void mfs_stage_keep_place(const struct mfs_stage_dir *d)
     keep_xattr(&pair, HINTS "place"); /* an error is told when all attributes are kept */
 }
 
+/* What has the name may be another user's, who may write into the directory: only what this process
+ * has made is given an owner and a mode, and by no path that may lead elsewhere meanwhile. -ESTALE:
+ * it is something else. */
+static int open_made(const struct mfs_stage_dir *d, const char *name, const struct stat *st)
+{
+    int fd = openat(d->to, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), rc = fd < 0 ? -errno : 0;
+    struct stat made;
+
+    if (!rc && fstat(fd, &made) < 0)
+        rc = -errno;
+    if (!rc && ((made.st_mode & S_IFMT) != (st->st_mode & S_IFMT) ||
+                made.st_uid != d->stage->self.st_uid || made.st_nlink != 1))
+        rc = -ESTALE;
+    if (rc && fd >= 0)
+        close(fd);
+    return rc ? rc : fd;
+}
+
 int mfs_stage_keep_name(const struct mfs_stage_dir *d, const char *from, const char *to,
                         const struct stat *st)
 {
-    char from_path[300], to_path[300];
+    char from_path[PATH_MAX + 40], to_path[40];
     const struct pair pair = {-1, -1, from_path, to_path};
     const struct timespec times[2] = {st->st_atim, st->st_mtim};
-    bool link = S_ISLNK(st->st_mode);
     mode_t mode = st->st_mode & 07777;
-    int rc = change_owner(d->to, to, st, &mode);
+    int fd = open_made(d, to, st), rc = fd < 0 ? fd : change_owner(fd, "", st, &mode);
 
-    snprintf(to_path, sizeof to_path, "/proc/self/fd/%d/%s", d->to, to);
+    snprintf(to_path, sizeof to_path, "/proc/self/fd/%d", fd);
     if (d->from == AT_FDCWD)
         snprintf(from_path, sizeof from_path, "%s", from);
     else
         snprintf(from_path, sizeof from_path, "/proc/self/fd/%d/%s", d->from, from);
-    if (!rc && !link && fchmodat(d->to, to, mode, 0) < 0)
+    if (!rc && !S_ISLNK(st->st_mode) && chmod(to_path, mode) < 0)
         rc = -errno;
-    if (!rc && strlen(from_path) < sizeof from_path - 1)
+    if (!rc)
         rc = keep_xattrs(d, &pair, false);
-    if (!rc && utimensat(d->to, to, times, AT_SYMLINK_NOFOLLOW) < 0)
+    if (!rc && utimensat(fd, "", times, AT_EMPTY_PATH) < 0)
         rc = -errno;
+    if (fd >= 0)
+        close(fd);
     return rc;
 }

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -43,6 +44,20 @@ static struct mfs_stage_item *item_of(struct mfs_stage_task *t)
     return (struct mfs_stage_item *)((char *)t - offsetof(struct mfs_stage_item, task));
 }
 
+/* By no name, which may be a link by now. */
+static int unlock(int dir, const char *name)
+{
+    char path[40];
+    int fd = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), rc;
+
+    if (fd < 0)
+        return -errno;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    rc = chmod(path, 0700) < 0 ? -errno : 0;
+    close(fd);
+    return rc;
+}
+
 /* As long as it is being filled only this user may look into it. */
 static int make(struct mfs_stage_dir *d, const struct mfs_stage_item *i)
 {
@@ -54,8 +69,10 @@ static int make(struct mfs_stage_dir *d, const struct mfs_stage_item *i)
     d->fresh = !rc && !s->plan->shared;
     d->to = openat(i->dir->to, i->to, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (d->to < 0 && errno == EACCES && s->self.st_uid) { /* an earlier run has closed it */
-        if (fchmodat(i->dir->to, i->to, 0700, 0) < 0)
-            return -errno;
+        int opened = unlock(i->dir->to, i->to);
+
+        if (opened < 0)
+            return opened;
         d->to = openat(i->dir->to, i->to, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     }
     if (d->to < 0)
