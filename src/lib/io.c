@@ -45,14 +45,13 @@ ssize_t mfs_lib_read(struct memefs_file *f, void *buf, size_t len, uint64_t off)
     return done > 0 ? (ssize_t)done : n;
 }
 
-/* An append is one write, however long: nothing comes between its bytes. */
-ssize_t mfs_lib_write(struct memefs_file *f, const void *buf, size_t len, uint64_t off)
+static ssize_t write_pieces(struct memefs_file *f, const void *buf, size_t len, uint64_t off)
 {
-    size_t most = f->flags & O_APPEND ? len : PIECE, done = 0;
+    size_t done = 0;
     ssize_t n = 0;
 
     while (done < len) {
-        size_t piece = len - done < most ? len - done : most;
+        size_t piece = len - done < PIECE ? len - done : PIECE;
 
         n = mfs_vfs_write(f->open, (const char *)buf + done, piece, off + done, f->flags,
                           f->fs->cred.drop);
@@ -84,17 +83,18 @@ static uint64_t end_of(struct memefs_file *f)
                : 0;
 }
 
-/* Where the position is after n bytes that were written there, or appended. */
-static off_t behind(struct memefs_file *f, ssize_t n)
+/* *at becomes what is behind the bytes. An append is one write, however long: nothing comes between
+ * its bytes. */
+static ssize_t write_at(struct memefs_file *f, const void *buf, size_t len, off_t *at)
 {
-    uint64_t end = f->flags & O_APPEND ? end_of(f) : 0;
+    uint64_t off = f->flags & O_APPEND ? end_of(f) : (uint64_t)*at;
+    ssize_t n = f->flags & O_APPEND
+                    ? mfs_vfs_write_to(f->open, buf, len, &off, f->flags, f->fs->cred.drop)
+                    : write_pieces(f, buf, len, off);
 
-    return end > 0 ? (off_t)end : f->pos + n;
-}
-
-static ssize_t write_at(struct memefs_file *f, const void *buf, size_t len, uint64_t off)
-{
-    return mfs_lib_write(f, buf, len, f->flags & O_APPEND ? end_of(f) : off);
+    if (n > 0)
+        *at = (off_t)off + n;
+    return n;
 }
 
 ssize_t memefs_pread(struct memefs_file *file, void *buf, size_t len, off_t off)
@@ -115,7 +115,7 @@ ssize_t memefs_pwrite(struct memefs_file *file, const void *buf, size_t len, off
     if (n == 0)
         n = check_range(buf, &len, off);
     if (n == 0)
-        n = write_at(file, buf, len, (uint64_t)off);
+        n = write_at(file, buf, len, &off);
     return (ssize_t)mfs_lib_end(n, "write", NULL);
 }
 
@@ -146,9 +146,7 @@ ssize_t memefs_write(struct memefs_file *file, const void *buf, size_t len)
     if (n < 0)
         return (ssize_t)mfs_lib_end(n, "write", NULL);
     pthread_mutex_lock(&file->lock);
-    n = write_at(file, buf, len, (uint64_t)file->pos);
-    if (n > 0)
-        file->pos = behind(file, n);
+    n = write_at(file, buf, len, &file->pos);
     pthread_mutex_unlock(&file->lock);
     return (ssize_t)mfs_lib_end(n, "write", NULL);
 }
@@ -216,7 +214,7 @@ static ssize_t total(const struct iovec *iov, int n)
     return (ssize_t)sum;
 }
 
-static ssize_t each(struct memefs_file *f, const struct iovec *iov, int count, uint64_t off,
+static ssize_t each(struct memefs_file *f, const struct iovec *iov, int count, off_t *at,
                     bool write)
 {
     ssize_t n = 0;
@@ -225,10 +223,12 @@ static ssize_t each(struct memefs_file *f, const struct iovec *iov, int count, u
     for (int i = 0; i < count; i++) {
         size_t len = iov[i].iov_len < MOST - done ? iov[i].iov_len : MOST - done;
 
-        n = write ? write_at(f, iov[i].iov_base, len, off + done)
-                  : mfs_lib_read(f, iov[i].iov_base, len, off + done);
-        if (n > 0)
+        n = write ? write_at(f, iov[i].iov_base, len, at)
+                  : mfs_lib_read(f, iov[i].iov_base, len, (uint64_t)*at);
+        if (n > 0) {
             done += (size_t)n;
+            *at += write ? 0 : n;
+        }
         if (n < (ssize_t)iov[i].iov_len)
             break;
     }
@@ -236,33 +236,35 @@ static ssize_t each(struct memefs_file *f, const struct iovec *iov, int count, u
 }
 
 /* Its bytes are to stay together. */
-static ssize_t append_all(struct memefs_file *f, const struct iovec *iov, int count, size_t len)
+static ssize_t append_all(struct memefs_file *f, const struct iovec *iov, int count, size_t len,
+                          off_t *at)
 {
     char *all = malloc(len + 1);
-    size_t at = 0;
+    size_t sum = 0;
     ssize_t n;
 
     if (all == NULL)
         return -ENOMEM;
     for (int i = 0; i < count; i++) {
         if (iov[i].iov_len > 0)
-            memcpy(all + at, iov[i].iov_base, iov[i].iov_len);
-        at += iov[i].iov_len;
+            memcpy(all + sum, iov[i].iov_base, iov[i].iov_len);
+        sum += iov[i].iov_len;
     }
-    n = write_at(f, all, len < MOST ? len : MOST, 0);
+    n = write_at(f, all, len < MOST ? len : MOST, at);
     free(all);
     return n;
 }
 
-static ssize_t move(struct memefs_file *f, const struct iovec *iov, int count, off_t off,
+/* *at becomes what is behind the bytes. */
+static ssize_t move(struct memefs_file *f, const struct iovec *iov, int count, off_t *at,
                     bool write)
 {
     ssize_t len = total(iov, count);
 
-    if (off < 0 || len < 0)
-        return off < 0 ? -EINVAL : len;
-    return write && (f->flags & O_APPEND) && count > 1 ? append_all(f, iov, count, (size_t)len)
-                                                       : each(f, iov, count, (uint64_t)off, write);
+    if (*at < 0 || len < 0)
+        return *at < 0 ? -EINVAL : len;
+    return write && (f->flags & O_APPEND) && count > 1 ? append_all(f, iov, count, (size_t)len, at)
+                                                       : each(f, iov, count, at, write);
 }
 
 /* All of it is one use of the position. */
@@ -274,9 +276,7 @@ static ssize_t move_at_position(struct memefs_file *f, const struct iovec *iov, 
     if (n < 0)
         return n;
     pthread_mutex_lock(&f->lock);
-    n = move(f, iov, count, f->pos, write);
-    if (n > 0)
-        f->pos = write ? behind(f, n) : f->pos + n;
+    n = move(f, iov, count, &f->pos, write);
     pthread_mutex_unlock(&f->lock);
     return n;
 }
@@ -291,7 +291,7 @@ ssize_t memefs_preadv(struct memefs_file *file, const struct iovec *iov, int n, 
     ssize_t done = check(file, false);
 
     if (done == 0)
-        done = move(file, iov, n, off, false);
+        done = move(file, iov, n, &off, false);
     return (ssize_t)mfs_lib_end(done, "read", NULL);
 }
 
@@ -305,7 +305,7 @@ ssize_t memefs_pwritev(struct memefs_file *file, const struct iovec *iov, int n,
     ssize_t done = check(file, true);
 
     if (done == 0)
-        done = move(file, iov, n, off, true);
+        done = move(file, iov, n, &off, true);
     return (ssize_t)mfs_lib_end(done, "write", NULL);
 }
 

@@ -106,6 +106,5 @@ int mfs_lib_open(struct memefs *fs, struct memefs_file *at, const char *path, in
                  mode_t mode, struct memefs_file **file);
 int mfs_lib_close(struct memefs_file *file);
 ssize_t mfs_lib_read(struct memefs_file *file, void *buf, size_t len, uint64_t off);
-ssize_t mfs_lib_write(struct memefs_file *file, const void *buf, size_t len, uint64_t off);
 
 #endif

@@ -187,6 +187,10 @@ ssize_t mfs_vfs_read(struct mfs_file *file, void *buf, size_t len, uint64_t off,
 #define MFS_VFS_THROUGH 1U
 ssize_t mfs_vfs_write(struct mfs_file *file, const void *buf, size_t len, uint64_t off, int flags,
                       uint32_t how);
+/* The same; after an append *at, where the caller believes the end to be, is where the bytes went.
+ */
+ssize_t mfs_vfs_write_to(struct mfs_file *file, const void *buf, size_t len, uint64_t *at,
+                         int flags, uint32_t how);
 
 /* A direct write, which bypassed the kernel's pages, has taken so many bytes. True: pages in *drop
  * may have been read before that, and have to be dropped before it is answered

@@ -3,6 +3,7 @@
  * Each call of libmemefs that a system call stands for, by a connection beside a mount: what one of
  * them makes, the other sees. */
 #include <dirent.h>
+#include <pthread.h>
 #include <sys/file.h>
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
@@ -65,6 +66,39 @@ static void test_appends_and_vectors(void)
     EQUAL(10, memefs_preadv(f, in, 2, 0));
     CHECK(memcmp(a, "abcd", 4) == 0 && memcmp(b, "eabcde", 6) == 0);
     GOOD(memefs_close(f));
+}
+
+static struct memefs_file *appended[2]; /* handles of one file */
+
+/* Behind an append the position is at its own end, wherever another's bytes went meanwhile. */
+static void *append_many(void *arg)
+{
+    struct memefs_file *f = *(struct memefs_file **)arg;
+    char own[9], seen[8];
+
+    for (int i = 0; i < 300; i++) {
+        snprintf(own, sizeof own, "%c%07d", f == appended[0] ? 'a' : 'b', i);
+        EQUAL(8, memefs_write(f, own, 8));
+        EQUAL(8, memefs_pread(f, seen, 8, memefs_lseek(f, 0, SEEK_CUR) - 8));
+        CHECK(memcmp(own, seen, 8) == 0);
+    }
+    return NULL;
+}
+
+static void test_position_of_appends(void)
+{
+    struct memefs *other = lib_connect();
+    pthread_t thread;
+
+    GOOD(memefs_open(fs, "files/p", O_RDWR | O_CREAT | O_APPEND, 0644, &appended[0]));
+    GOOD(memefs_open(other, "files/p", O_RDWR | O_APPEND, 0, &appended[1]));
+    EQUAL(0, pthread_create(&thread, NULL, append_many, &appended[1]));
+    append_many(&appended[0]);
+    EQUAL(0, pthread_join(thread, NULL));
+    EQUAL(2 * 300 * 8, memefs_lseek(appended[0], 0, SEEK_END));
+    GOOD(memefs_close(appended[0]));
+    GOOD(memefs_close(appended[1]));
+    GOOD(memefs_disconnect(other));
 }
 
 static void test_sparse(void)
@@ -313,6 +347,7 @@ int main(int argc, char **argv)
     fs = lib_connect();
     test_files();
     test_appends_and_vectors();
+    test_position_of_appends();
     test_sparse();
     test_names();
     test_attributes();

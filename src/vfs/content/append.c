@@ -64,10 +64,11 @@ static int append_once(struct mfs_vnode *v, const void *buf, size_t len, uint32_
     return rc;
 }
 
-static int append_at_home(struct mfs_vnode *v, const void *buf, size_t len, uint64_t guess,
+/* *at: as in mfs_append. */
+static int append_at_home(struct mfs_vnode *v, const void *buf, size_t len, uint64_t *at,
                           uint32_t drop, struct mfs_end_lease *lease)
 {
-    uint64_t off = guess;
+    uint64_t guess = *at, off = guess;
     int rc = -ECANCELED;
 
     mfs_vnode_changed(v);
@@ -83,6 +84,7 @@ static int append_at_home(struct mfs_vnode *v, const void *buf, size_t len, uint
     } else {
         mfs_tail_made(v, off + len, false);
     }
+    *at = off;
     return rc;
 }
 
@@ -93,7 +95,9 @@ static int append_gathered(struct mfs_vnode *v, struct mfs_end_lease *lease)
     int rc;
 
     for (;;) {
-        rc = append_at_home(v, v->append.buf, v->append.n, v->append.begin, v->append.drop, lease);
+        uint64_t at = v->append.begin;
+
+        rc = append_at_home(v, v->append.buf, v->append.n, &at, v->append.drop, lease);
         int64_t wait = mfs_store_full_wait(v->vfs->store);
 
         if (rc != -ENOSPC || mfs_clock_mono() - since >= (wait > FULL_LEAST ? wait : FULL_LEAST))
@@ -283,8 +287,7 @@ static bool wants_lease(const struct mfs_vnode *v, size_t len, int64_t now)
 }
 
 /* An append that is stored before it returns. */
-static int append_now(struct mfs_vnode *v, const void *buf, size_t len, uint64_t guess,
-                      uint32_t drop)
+static int append_now(struct mfs_vnode *v, const void *buf, size_t len, uint64_t *at, uint32_t drop)
 {
     bool had = mfs_vnode_dirty(v) != NULL; /* which calls `gathered` */
     int64_t now = mfs_clock_mono();
@@ -299,7 +302,7 @@ static int append_now(struct mfs_vnode *v, const void *buf, size_t len, uint64_t
     lease.mtime = (struct timespec){0};
     wanted = lease.wanted = had && wants_lease(v, len, now);
     pthread_mutex_unlock(&v->append.lock);
-    rc = append_at_home(v, buf, len, guess, drop, &lease);
+    rc = append_at_home(v, buf, len, at, drop, &lease);
     pthread_mutex_lock(&v->append.lock);
     got = lease.number != 0;
     if (wanted && !got)
@@ -330,10 +333,10 @@ static bool is_too_long(struct mfs_vnode *v, size_t len)
     return mfs_vnode_attr(v, &attr) && attr.size + len > v->vfs->size_max;
 }
 
-ssize_t mfs_append(struct mfs_file *f, const void *buf, size_t len, uint64_t guess, uint32_t drop)
+ssize_t mfs_append(struct mfs_file *f, const void *buf, size_t len, uint64_t *at, uint32_t drop)
 {
     struct mfs_vnode *v = f->node;
-    bool gathers = gather(v, buf, len, guess, drop);
+    bool gathers = gather(v, buf, len, *at, drop); /* only just there */
     int rc = 0;
 
     if (!gathers) {
@@ -343,11 +346,11 @@ ssize_t mfs_append(struct mfs_file *f, const void *buf, size_t len, uint64_t gue
             return rc;
         if (is_too_long(v, len))
             return -EFBIG;
-        gathers = gather(v, buf, len, guess, drop);
+        gathers = gather(v, buf, len, *at, drop);
     }
     if (gathers && mfs_privileges_appeared(v, drop))
         rc = mfs_vnode_flush(v, &f->errors);
     else if (!gathers)
-        rc = append_now(v, buf, len, guess, drop);
+        rc = append_now(v, buf, len, at, drop);
     return rc < 0 ? rc : (ssize_t)len;
 }

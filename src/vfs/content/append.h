@@ -23,10 +23,10 @@
 
 #include "vfs/vnode/file.h"
 
-/* Appends; `guess` is where the kernel believes the bytes to go, which tells what of its pages it
- * will drop by itself. The caller is inside the vnode's latch. len, or -errno, which may be that of
- * gathered bytes. */
-ssize_t mfs_append(struct mfs_file *f, const void *buf, size_t len, uint64_t guess, uint32_t drop);
+/* Appends; *at is where the kernel believes the bytes to go, which tells what of its pages it will
+ * drop by itself, and becomes where they went. The caller is inside the vnode's latch. len, or
+ * -errno, which may be that of gathered bytes. */
+ssize_t mfs_append(struct mfs_file *f, const void *buf, size_t len, uint64_t *at, uint32_t drop);
 
 /* What is gathered is stored; the lease stays. An error is kept for writers (mfs_dirty_lost). */
 void mfs_append_store(struct mfs_vnode *v);

@@ -178,10 +178,12 @@ void mfs_vfs_pages_dropped(struct mfs_vfs *vfs, uint64_t ino, uint64_t size)
 
 /* --- writing -------------------------------------------------------------------------------- */
 
-static ssize_t take(struct mfs_file *f, const void *buf, size_t len, uint64_t off, bool to_end,
+/* *at: where to, and to_end: where it went. */
+static ssize_t take(struct mfs_file *f, const void *buf, size_t len, uint64_t *at, bool to_end,
                     uint32_t how)
 {
     struct mfs_vnode *v = f->node;
+    uint64_t off = *at;
     uint32_t drop = how & MFS_DROP_ALL;
     struct mfs_dirty *d;
     int rc;
@@ -192,7 +194,7 @@ static ssize_t take(struct mfs_file *f, const void *buf, size_t len, uint64_t of
         ssize_t n;
 
         mfs_latch_enter(&v->latch);
-        n = mfs_append(f, buf, len, off, drop);
+        n = mfs_append(f, buf, len, at, drop);
         mfs_latch_leave(&v->latch);
         return n;
     }
@@ -220,6 +222,12 @@ static ssize_t take(struct mfs_file *f, const void *buf, size_t len, uint64_t of
 ssize_t mfs_vfs_write(struct mfs_file *f, const void *buf, size_t len, uint64_t off, int flags,
                       uint32_t how)
 {
+    return mfs_vfs_write_to(f, buf, len, &off, flags, how);
+}
+
+ssize_t mfs_vfs_write_to(struct mfs_file *f, const void *buf, size_t len, uint64_t *at, int flags,
+                         uint32_t how)
+{
     bool through = how & MFS_VFS_THROUGH;
     ssize_t n;
     int rc = 0;
@@ -229,7 +237,7 @@ ssize_t mfs_vfs_write(struct mfs_file *f, const void *buf, size_t len, uint64_t 
      * waited for. */
     n = through ? 0 : mfs_privileges_begin_write(f->node, how & MFS_DROP_ALL);
     if (n == 0)
-        n = take(f, buf, len, off, (flags & O_APPEND) && !through, how);
+        n = take(f, buf, len, at, (flags & O_APPEND) && !through, how);
     if (n > 0 && (flags & O_DSYNC) && f->bypasses && !through)
         rc = mfs_vfs_fsync(f);
     return rc < 0 ? rc : n;
