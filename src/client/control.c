@@ -52,6 +52,7 @@ struct mfs_control {
     void *arg;
     mfs_control_hot_fn *hot;
     void *hot_arg;
+    char why[512];       /* there is no connection, or the other end refuses it; "": it does not */
     uint64_t session_id; /* 0: none yet */
     uint64_t since;      /* when it was made, seconds since 1970; never changes */
     bool ready;
@@ -66,12 +67,28 @@ static void request_done(void *arg, const struct mfs_err *err, const void *reply
 }
 
 static void request(struct mfs_control *c, struct mfs_conn *conn, enum mfs_msg type,
-                    const void *body)
+                    const void *body,
+                    void (*done)(void *arg, const struct mfs_err *err, const void *reply))
 {
-    int rc = mfs_conn_request(conn, type, body, REQUEST_TIMEOUT, request_done, c);
+    int rc = mfs_conn_request(conn, type, body, REQUEST_TIMEOUT, done, c);
 
     if (rc < 0)
         mfs_warn("control", "request not sent: %s", strerror(-rc));
+}
+
+static void note_failure(void *arg, const char *why)
+{
+    struct mfs_control *c = arg;
+
+    pthread_mutex_lock(&c->lock);
+    snprintf(c->why, sizeof c->why, "%s", why);
+    pthread_mutex_unlock(&c->lock);
+}
+
+static void hello_done(void *arg, const struct mfs_err *err, const void *reply)
+{
+    request_done(arg, err, reply);
+    note_failure(arg, err != NULL ? err->msg : "");
 }
 
 static void fill_hello(struct mfs_control *c, struct mfs_msg_client_hello *m)
@@ -98,9 +115,9 @@ static void say_hello(struct mfs_control *c, struct mfs_conn *conn)
     pthread_mutex_lock(&c->lock);
     ready = c->ready;
     pthread_mutex_unlock(&c->lock);
-    request(c, conn, MFS_MSG_CLIENT_HELLO, &m);
+    request(c, conn, MFS_MSG_CLIENT_HELLO, &m, hello_done);
     if (ready)
-        request(c, conn, MFS_MSG_CLIENT_READY, NULL);
+        request(c, conn, MFS_MSG_CLIENT_READY, NULL, request_done);
 }
 
 static void up(struct mfs_conn *conn, void *arg)
@@ -271,6 +288,7 @@ static int start(struct mfs_control *c, struct mfs_err *err)
         mfs_uplink_create(c->loop, c->config->address, &c->secret, "client", &service, c, err);
     if (c->uplink == NULL)
         return err->code;
+    mfs_uplink_on_failure(c->uplink, note_failure);
     if (mfs_loop_timer(c->loop, 0, MFS_TRUST_HEARTBEAT, heartbeat, c) == NULL)
         return mfs_err_set(err, -ENOMEM, "out of memory");
     if (c->config->metrics != NULL &&
@@ -356,11 +374,13 @@ int mfs_control_wait_table(struct mfs_control *c, int64_t ns, struct mfs_table *
     }
     *table = c->table;
     c->table = NULL;
+    if (*table == NULL)
+        mfs_err_set(err, -ETIMEDOUT,
+                    c->why[0] != '\0' ? "no partition table (is the deployment running?): %s"
+                                      : "no partition table from %s: is the deployment running?",
+                    c->why[0] != '\0' ? c->why : c->config->address);
     pthread_mutex_unlock(&c->lock);
-    if (*table != NULL)
-        return 0;
-    return mfs_err_set(err, -ETIMEDOUT, "no partition table from %s: is the deployment running?",
-                       c->config->address);
+    return *table != NULL ? 0 : -ETIMEDOUT;
 }
 
 void mfs_control_on_table(struct mfs_control *c, mfs_control_table_fn *fn,

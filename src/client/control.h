@@ -35,7 +35,8 @@ int mfs_control_create(struct mfs_control **c, const struct mfs_control_config *
                        struct mfs_err *err);
 void mfs_control_destroy(struct mfs_control *c); /* takes NULL */
 
-/* The first table, the caller's to free; -ETIMEDOUT after ns. */
+/* The first table, the caller's to free; -ETIMEDOUT after ns, with why the other end is not there
+ * or refuses this client. */
 int mfs_control_wait_table(struct mfs_control *c, int64_t ns, struct mfs_table **table,
                            struct mfs_err *err);
 

@@ -195,8 +195,11 @@ static int answer_challenge(struct mfs_auth *a, const char *body, size_t len, st
     if (rc)
         return -EPROTO;
     if (c.version != MFS_PROTOCOL_VERSION)
-        return mfs_err_set(err, -EPROTO, "it speaks protocol version %u, this program %u",
-                           c.version, MFS_PROTOCOL_VERSION);
+        return mfs_err_set(err, -EPROTO,
+                           "it speaks protocol version %u, this program, of MemEFS %s, version %u: "
+                           "use %s programs and library, or start the deployment anew with these",
+                           c.version, MEMEFS_VERSION, MFS_PROTOCOL_VERSION,
+                           c.version < MFS_PROTOCOL_VERSION ? "older" : "newer");
     rc = take_key(a, c.key, err);
     if (!rc)
         rc = mac(a, "caller", NULL, p.mac);

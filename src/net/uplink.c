@@ -31,6 +31,7 @@ struct mfs_uplink {
     const struct mfs_service *service;
     struct mfs_service current; /* the same, without `down` until a connection is up */
     void *arg;
+    void (*failed)(void *arg, const char *why); /* may be NULL */
     struct mfs_conn *conn;
     bool up, complained, ending;
     struct mfs_timer *timer;
@@ -52,6 +53,8 @@ static void complain(struct mfs_uplink *u, const char *why)
     if (!u->complained)
         mfs_warn("session", "cannot connect (trying on): %s", why);
     u->complained = true;
+    if (u->failed)
+        u->failed(u->arg, why);
 }
 
 static void authenticated(struct mfs_conn_owner *o, struct mfs_conn *c)
@@ -192,6 +195,11 @@ void mfs_uplink_again(struct mfs_uplink *u)
 {
     leave(u, "no answer");
     again(u);
+}
+
+void mfs_uplink_on_failure(struct mfs_uplink *u, void (*failed)(void *arg, const char *why))
+{
+    u->failed = failed;
 }
 
 const char *mfs_uplink_address(const struct mfs_uplink *u)

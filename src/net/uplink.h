@@ -53,6 +53,10 @@ int mfs_uplink_redirect(struct mfs_uplink *u, const char *address);
 void mfs_uplink_again(struct mfs_uplink *u);
 void mfs_uplink_destroy(struct mfs_uplink *u); /* before the loop. Takes NULL */
 
+/* Whenever connecting fails, `failed` is called with the reason and the service's arg, on the
+ * loop's thread. */
+void mfs_uplink_on_failure(struct mfs_uplink *u, void (*failed)(void *arg, const char *why));
+
 /* Where it leads to, as last given. */
 const char *mfs_uplink_address(const struct mfs_uplink *u);
 
