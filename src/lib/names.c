@@ -123,6 +123,18 @@ int memefs_symlinkat(struct memefs *fs, const char *target, struct memefs_file *
     return (int)mfs_lib_end(rc, "symlink", path);
 }
 
+/* A kernel looks at the new name before it asks whether the link may be made. */
+static int link_refused(struct memefs *fs, struct memefs_file *at, const char *path, int refusal)
+{
+    struct mfs_path_last last = {0};
+    int rc = mfs_lib_last(fs, at, path, &last);
+
+    if (rc < 0)
+        return rc;
+    return mfs_lib_is_dots(&last) ? -EEXIST
+                                  : make_refused(fs, &last, last.slash ? -ENOENT : refusal);
+}
+
 static int link_once(struct memefs *fs, struct memefs_file *from_at, const char *from,
                      struct memefs_file *to_at, const char *to, int at_flags)
 {
@@ -131,17 +143,10 @@ static int link_once(struct memefs *fs, struct memefs_file *from_at, const char 
     const struct maker m = {.link = &attr};
     int rc = mfs_lib_look(fs, from_at, from, (at_flags & AT_EMPTY_PATH) | nofollow, &attr);
 
-    if (rc == 0)
-        rc = mfs_rights_link(fs->vfs, &fs->ids, &attr);
     if (rc < 0)
         return rc;
-    if (S_ISDIR(attr.mode)) {
-        struct mfs_path_last last = {0};
-
-        rc = mfs_lib_last(fs, to_at, to, &last);
-        return rc < 0 ? rc : make_refused(fs, &last, -EPERM);
-    }
-    return make_once(fs, to_at, to, &m);
+    rc = S_ISDIR(attr.mode) ? -EPERM : mfs_rights_link(fs->vfs, &fs->ids, &attr);
+    return rc < 0 ? link_refused(fs, to_at, to, rc) : make_once(fs, to_at, to, &m);
 }
 
 int memefs_linkat(struct memefs *fs, struct memefs_file *from_at, const char *from,
@@ -290,8 +295,9 @@ static int is_below(struct memefs *fs, uint64_t dir, uint64_t top)
     return rc < 0 ? rc : dir == top;
 }
 
-/* A kernel looks at both names, and for loops, before it asks for the rename: of several reasons to
- * refuse it what it tells is the first in this order. */
+/* A kernel looks at both names, and for loops, before it asks for rights and for the rename, and
+ * has nothing to do for two names of one inode: of several reasons to refuse it what it tells is
+ * the first in this order. */
 static int refusal(struct memefs *fs, const struct mfs_path_last *from,
                    const struct mfs_path_last *to, unsigned flags, int rc)
 {
@@ -304,16 +310,19 @@ static int refusal(struct memefs *fs, const struct mfs_path_last *from,
         return -ENOENT;
     if (target_rc == 0 && (flags & RENAME_NOREPLACE))
         return -EEXIST;
+    if (!S_ISDIR(source.mode) && (from->slash || (to->slash && !(flags & RENAME_EXCHANGE))))
+        return -ENOTDIR;
     if (S_ISDIR(source.mode) && is_below(fs, to->dir.ino, source.ino) == 1)
         return -EINVAL;
     if (target_rc == 0 && S_ISDIR(target.mode) && is_below(fs, from->dir.ino, target.ino) == 1)
         return flags & RENAME_EXCHANGE ? -EINVAL : -ENOTEMPTY;
-    return rc;
+    return target_rc == 0 && source.ino == target.ino ? 0 : rc;
 }
 
 static bool is_refusal(int rc)
 {
-    return rc == -EINVAL || rc == -EISDIR || rc == -ENOTDIR || rc == -ENOTEMPTY;
+    return rc == -EINVAL || rc == -EISDIR || rc == -ENOTDIR || rc == -ENOTEMPTY || rc == -EPERM ||
+           rc == -EACCES;
 }
 
 static int rename_once(struct memefs *fs, struct memefs_file *from_at, const char *from_path,

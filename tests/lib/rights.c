@@ -126,6 +126,26 @@ static void test_whiteouts(void)
     CHECK(S_ISCHR(st.st_mode) && st.st_rdev == 0);
 }
 
+/* Of several reasons to refuse a call Linux tells the first in its order. */
+static void test_order(void)
+{
+    GOOD(memefs_mkdir(fs, "closed", 0755));
+    GOOD(memefs_mknod(fs, "closed/a", S_IFREG | 0600, 0));
+    GOOD(memefs_link(fs, "closed/a", "closed/b"));
+    GOOD(memefs_mkdir(fs, "closed/d", 0755));
+    EQUAL(0, memefs_rename(user, "closed/a", "closed/a", 0));
+    EQUAL(0, memefs_rename(user, "closed/a", "closed/b", 0));
+    EQUAL(-EEXIST, memefs_rename(user, "closed/a", "closed/d", RENAME_NOREPLACE));
+    EQUAL(-ENOTDIR, memefs_rename(user, "closed/a/", "closed/c", 0));
+    EQUAL(-EINVAL, memefs_rename(user, "closed/d", "closed/d/x", 0));
+    EQUAL(-EACCES, memefs_rename(user, "closed/a", "closed/c", 0));
+    EQUAL(-EEXIST, memefs_link(user, "closed/a", "closed/d"));
+    EQUAL(-EEXIST, memefs_link(user, "closed/a", "closed/."));
+    EQUAL(-ENOENT, memefs_link(user, "closed/a", "none/c"));
+    EQUAL(-EPERM, memefs_link(user, "closed/a", "pub/dir/c"));
+    EQUAL(-EPERM, memefs_link(user, "closed/d", "pub/dir/c"));
+}
+
 static void test_options(void)
 {
     struct memefs_options o = lib_options();
@@ -151,6 +171,7 @@ int main(int argc, char **argv)
     test_acl_values();
     test_capabilities();
     test_whiteouts();
+    test_order();
     test_options();
     GOOD(memefs_disconnect(user));
     GOOD(memefs_disconnect(fs));
