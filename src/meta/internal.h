@@ -77,11 +77,11 @@ struct mfs_meta_room {
     int64_t at; /* mono */
 };
 
-/* Names that were read without being remembered (ops/glance.c), by bits of a hash. */
+/* Names that were read without being remembered (ops/glance.c): in the slot of each name's hash
+ * some more bits of it, or 0. A name takes the slot of an older one. */
 #define MFS_META_GLANCED 65536U
 struct mfs_meta_glanced {
-    _Atomic uint64_t bits[MFS_META_GLANCED / 64];
-    atomic_uint n;
+    _Atomic uint16_t marks[MFS_META_GLANCED];
 };
 
 struct mfs_meta {

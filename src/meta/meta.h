@@ -428,7 +428,8 @@ int mfs_meta_learn_names(struct mfs_meta *meta, const struct mfs_name *names, si
  * partitions have told, with rc 0, attributes and the first `n` bytes of the content (zeros up to
  * attr->size follow), or with -ENOENT; all the others are to be looked up. Neither is remembered,
  * so names that are known, or were asked for before, are left out. One round trip, as a rule; n is
- * MFS_META_GLANCES at most. The space for that is one thread's, and may be used again. */
+ * MFS_META_GLANCES at most. The space for that is one thread's, and may be used again. `fn` is
+ * called while other partitions are waited for, and must not ask any. */
 #define MFS_META_GLANCES 1024U
 struct mfs_glances;
 typedef void mfs_glance_fn(void *arg, size_t i, int rc, const struct mfs_attr *attr,

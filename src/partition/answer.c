@@ -4,14 +4,20 @@
 #include <string.h>
 
 /* The server itself ends when there is no memory, and so do we. */
+void mfs_answer_reserve(struct mfs_answer *a, size_t n)
+{
+    if (a->room >= a->n + n)
+        return;
+    a->room = a->n + n;
+    a->p = realloc(a->p, a->room);
+    if (!a->p)
+        abort();
+}
+
 void mfs_answer_add(struct mfs_answer *a, const void *p, size_t n)
 {
-    if (a->room < a->n + n) {
-        a->room = 2 * (a->n + n) + 256;
-        a->p = realloc(a->p, a->room);
-        if (!a->p)
-            abort();
-    }
+    if (a->room < a->n + n)
+        mfs_answer_reserve(a, a->n + 2 * n + 256);
     if (n)
         memcpy(a->p + a->n, p, n);
     a->n += n;

@@ -8,6 +8,8 @@ struct mfs_answer {
     char *p; /* heap */
     size_t n, room;
 };
+/* Room for n bytes more. */
+void mfs_answer_reserve(struct mfs_answer *a, size_t n);
 void mfs_answer_add(struct mfs_answer *a, const void *p, size_t n);
 void mfs_answer_byte(struct mfs_answer *a, size_t byte);
 void mfs_answer_span(struct mfs_answer *a, struct mfs_span s);

@@ -177,6 +177,8 @@ static void lane_receive(struct call *call, struct mfs_lane *lane, bool wait)
         cmd->attempt = call->attempts;
         if (cmd->rc)
             lane_error(call, lane, cmd, &err);
+        else if (cmd->taken)
+            cmd->taken(cmd->arg, cmd);
         lane->done++;
     }
 }

@@ -133,6 +133,11 @@ struct mfs_cmd {
     bool idempotent;   /* may be sent again when a connection broke before its reply came */
     bool full_at_once; /* -ENOSPC without opts.full_wait: the caller waits for memory itself */
     int64_t not_after; /* mono: not sent later than this, but -ECANCELED; 0: however late */
+    /* Called in the caller's thread when the reply has come and rc is 0, while other commands of
+     * the call are still waited for; it must ask no partition. A command that has to be sent again
+     * is told again. Of mfs_store_exec alone. */
+    void (*taken)(void *arg, const struct mfs_cmd *cmd);
+    void *arg;
 
     /* Results. rc is 0, or negative errno: what mfs_reply_errno says of an error reply, -EIO when
      * the partition can't be reached or the connection broke, -ETIMEDOUT as it says. */

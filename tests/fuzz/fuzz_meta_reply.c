@@ -261,10 +261,36 @@ static void chores(const struct operands *o)
     check_rc(mfs_meta_statfs(o->meta, &space), NULL);
 }
 
+static void check_told(void *arg, size_t i, int rc, const struct mfs_attr *attr,
+                       const void *content, size_t n)
+{
+    unsigned *told = arg;
+
+    FUZZ_CHECK(i < 2 && !told[i]++);
+    FUZZ_CHECK(rc == 0 || rc == -ENOENT);
+    if (rc)
+        return;
+    check_attr(attr);
+    FUZZ_CHECK(S_ISREG(attr->mode) && n <= attr->size && n <= MFS_META_CONTENT);
+    for (size_t at = 0; at < n; at++) /* all of it can be read */
+        told[2] += ((const unsigned char *)content)[at];
+}
+
+static void glance(const struct operands *o)
+{
+    struct mfs_name names[] = {{o->dir, o->name}, {o->len % 2 ? o->dir : o->ino, o->other}};
+    struct mfs_glances *g = mfs_glances_create(o->meta);
+    unsigned told[3] = {0};
+
+    FUZZ_CHECK(g);
+    mfs_meta_glance(g, names, 2, check_told, told);
+    mfs_glances_destroy(g);
+}
+
 static void (*const operations[])(const struct operands *o) = {
     lookup,      attributes,       list,        create,    make,      open_close, write_file,
     unlink_name, remove_directory, rename_name, link_name, read_link, xattrs,     locks,
-    chores,      stripes};
+    chores,      stripes,          glance};
 
 /* ---- one input ------------------------------------------------------------------------------- */
 

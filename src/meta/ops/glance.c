@@ -21,7 +21,6 @@
 #define ROOM     (512U << 10) /* bytes of an answer, at most */
 #define FIXED    5U           /* arguments before the names */
 #define NONE     UINT16_MAX
-#define FORGETS  (MFS_META_GLANCED / 2) /* so many names remembered, then none */
 #define PER_FILE (1U + 8U + MFS_RECORD_FIXED + 4U)
 
 static_assert(ROOM >= PER_FILE + MFS_META_CONTENT, "each answer gets on");
@@ -29,6 +28,8 @@ static_assert(MFS_META_GLANCES < NONE, "names are numbered");
 
 /* A command: some of a directory's names, in one partition. */
 struct question {
+    struct mfs_glances *g;
+    bool answered;
     uint64_t parent;
     uint32_t part;
     uint16_t n, first, last; /* names, in their order (next) */
@@ -81,21 +82,16 @@ void mfs_glances_destroy(struct mfs_glances *g)
 
 /* --- which ------------------------------------------------------------------------------------ */
 
-/* Was it asked for before? By the bits of a hash: it may be another. */
+/* Was it asked for before? Of some 32,768 names that were not, one is taken for another. */
 static bool asked_before(struct mfs_meta *meta, const struct mfs_name *name, size_t len)
 {
-    uint32_t bit = (uint32_t)(mfs_hash64(name->name, len, name->dir) % MFS_META_GLANCED);
-    _Atomic uint64_t *word = &meta->glanced.bits[bit / 64];
-    uint64_t mask = 1ULL << bit % 64;
+    uint64_t hash = mfs_hash64(name->name, len, name->dir);
+    _Atomic uint16_t *slot = &meta->glanced.marks[hash % MFS_META_GLANCED];
+    uint16_t mark = (uint16_t)(hash >> 48 | 1);
 
-    if (atomic_load_explicit(word, memory_order_relaxed) & mask)
+    if (atomic_load_explicit(slot, memory_order_relaxed) == mark)
         return true;
-    atomic_fetch_or_explicit(word, mask, memory_order_relaxed);
-    if (atomic_fetch_add_explicit(&meta->glanced.n, 1, memory_order_relaxed) + 1 >= FORGETS) {
-        for (size_t i = 0; i < MFS_META_GLANCED / 64; i++)
-            atomic_store_explicit(&meta->glanced.bits[i], 0, memory_order_relaxed);
-        atomic_store_explicit(&meta->glanced.n, 0, memory_order_relaxed);
-    }
+    atomic_store_explicit(slot, mark, memory_order_relaxed);
     return false;
 }
 
@@ -123,8 +119,12 @@ static struct question *question_of(struct mfs_glances *g, uint64_t parent, uint
     if (at != NONE)
         return &g->of[at];
     at = (uint16_t)g->n++;
-    g->of[at] = (struct question){
-        .parent = parent, .part = part, .first = NONE, .last = NONE, .before = g->of_part[part]};
+    g->of[at] = (struct question){.g = g,
+                                  .parent = parent,
+                                  .part = part,
+                                  .first = NONE,
+                                  .last = NONE,
+                                  .before = g->of_part[part]};
     g->of_part[part] = at;
     return &g->of[at];
 }
@@ -188,24 +188,6 @@ static int make_room(struct mfs_glances *g)
     return g->room ? 0 : -ENOMEM;
 }
 
-static void send(struct mfs_glances *g)
-{
-    struct mfs_arg *argv = g->argv;
-    char *room = g->room;
-
-    for (size_t i = 0; i < g->n; i++) {
-        struct question *q = &g->of[i];
-
-        g->cmds[i] = command(g, q, argv);
-        g->cmds[i].into = room;
-        g->cmds[i].into_cap = q->cap;
-        argv += g->cmds[i].argc;
-        room += q->cap;
-    }
-    g->asked = mfs_clock_mono();
-    mfs_store_exec(g->meta->store, g->cmds, g->n);
-}
-
 /* --- answers ---------------------------------------------------------------------------------- */
 
 /* What is known of it otherwise must not be seen again, if it is older. */
@@ -243,8 +225,16 @@ static bool take_file(struct mfs_glances *g, uint16_t name, struct mfs_bytes *an
     return true;
 }
 
-static void take_answer(struct mfs_glances *g, const struct question *q, struct mfs_bytes answer)
+/* While other partitions are still at work. A question that was sent again is done with. */
+static void take_answer(void *arg, const struct mfs_cmd *cmd)
 {
+    struct question *q = arg;
+    struct mfs_glances *g = q->g;
+    struct mfs_bytes answer = {cmd->into, cmd->into_len > 0 ? (size_t)cmd->into_len : 0};
+
+    if (q->answered)
+        return;
+    q->answered = true;
     for (uint16_t at = q->first; at != NONE && answer.n > 0; at = g->next[at]) {
         enum mfs_glance_status status = (enum mfs_glance_status)answer.p[0];
 
@@ -259,6 +249,26 @@ static void take_answer(struct mfs_glances *g, const struct question *q, struct 
     }
 }
 
+static void send(struct mfs_glances *g)
+{
+    struct mfs_arg *argv = g->argv;
+    char *room = g->room;
+
+    for (size_t i = 0; i < g->n; i++) {
+        struct question *q = &g->of[i];
+
+        g->cmds[i] = command(g, q, argv);
+        g->cmds[i].into = room;
+        g->cmds[i].into_cap = q->cap;
+        g->cmds[i].taken = take_answer;
+        g->cmds[i].arg = q;
+        argv += g->cmds[i].argc;
+        room += q->cap;
+    }
+    g->asked = mfs_clock_mono();
+    mfs_store_exec(g->meta->store, g->cmds, g->n);
+}
+
 /* One round trip. Those that there was no room for are left. */
 static int run(struct mfs_glances *g)
 {
@@ -268,10 +278,6 @@ static int run(struct mfs_glances *g)
     if (rc || !g->n)
         return rc;
     send(g);
-    for (size_t i = 0; i < g->n; i++)
-        if (!g->cmds[i].rc && g->cmds[i].into_len > 0)
-            take_answer(g, &g->of[i],
-                        (struct mfs_bytes){g->cmds[i].into, (size_t)g->cmds[i].into_len});
     mfs_cmds_fini(g->cmds, g->n);
     return 0;
 }

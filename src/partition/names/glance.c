@@ -22,12 +22,22 @@ struct look {
 
 enum { PARENT = 1, HERE, MOST, ROOM, NAMES }; /* of mfs_glance */
 
+/* Files of a batch are as a rule of about one size: what grows is copied. */
+static void reserve(struct look *l, size_t file)
+{
+    size_t all = file * (size_t)(l->left + 1), most = (size_t)l->room - l->a.n;
+
+    if (l->a.room < l->a.n + file)
+        mfs_answer_reserve(&l->a, all < most ? all : most);
+}
+
 static void add_file(struct look *l, struct mfs_span ino, const struct mfs_inode *i,
                      struct mfs_span content)
 {
     char length[4];
 
     mfs_put_le32(length, (uint32_t)content.n);
+    reserve(l, 1 + FILE_MORE + content.n);
     mfs_answer_byte(&l->a, MFS_GLANCE_FILE);
     mfs_answer_span(&l->a, ino);
     mfs_answer_add(&l->a, i->rec, MFS_RECORD_FIXED);
