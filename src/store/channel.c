@@ -56,18 +56,20 @@ static int describe(int rc, struct mfs_err *err)
     return mfs_err_set(err, rc, "%s", strerror(-rc));
 }
 
-static int authenticate(struct mfs_channel *conn, const struct mfs_endpoint *ep, int64_t timeout_ns,
-                        struct mfs_err *err)
+static int log_on(struct mfs_channel *conn, const struct mfs_endpoint *ep, int64_t timeout_ns,
+                  struct mfs_err *err)
 {
     struct mfs_arg argv[] = {
         {"AUTH", 4}, {ep->user, strlen(ep->user)}, {ep->password, strlen(ep->password)}};
-    struct mfs_cmd cmd = {.argc = 3, .argv = argv};
-    int rc = mfs_channel_call(conn, &cmd, timeout_ns, err);
+    struct mfs_cmd cmd = {.argc = 3, .argv = argv}, *cmds = &cmd;
+    int rc = mfs_channel_start(conn, &cmds, 1, mfs_clock_mono() + timeout_ns);
 
     if (!rc)
-        rc = cmd.rc;
-    mfs_cmds_fini(&cmd, 1);
-    return rc == 0 || rc == -EACCES || rc == -ETIMEDOUT ? rc : -EIO;
+        rc = mfs_channel_send(conn, true);
+    if (rc >= 0)
+        return 0;
+    describe(rc, err);
+    return rc == -ETIMEDOUT ? rc : -EIO;
 }
 
 /* A UNIX socket needs none: only its owner can put one there. */
@@ -94,8 +96,8 @@ static int demand_proof(struct mfs_channel *conn, const struct mfs_endpoint *ep,
     return mfs_err_set(err, rc == -ETIMEDOUT ? rc : -EIO, "%s", why.msg);
 }
 
-int mfs_channel_open(struct mfs_channel **out, const struct mfs_endpoint *ep, int64_t connect_ns,
-                     int64_t io_ns, struct mfs_err *err)
+int mfs_channel_begin(struct mfs_channel **out, const struct mfs_endpoint *ep, int64_t connect_ns,
+                      int64_t io_ns, struct mfs_err *err)
 {
     struct mfs_channel *conn = calloc(1, sizeof *conn);
     int rc;
@@ -106,17 +108,51 @@ int mfs_channel_open(struct mfs_channel **out, const struct mfs_endpoint *ep, in
     rc = dial(conn, ep, connect_ns, err);
     if (rc)
         goto out;
+    conn->connect_ns = connect_ns;
+    conn->io_ns = io_ns;
     mfs_channel_limit(conn);
     rc = demand_proof(conn, ep, connect_ns, err);
     if (!rc)
-        rc = authenticate(conn, ep, connect_ns, err);
-    if (!rc && redisSetTimeout(conn->ctx, timeval_of(io_ns)) != REDIS_OK)
-        rc = mfs_err_set(err, -EIO, "%s", conn->ctx->errstr);
+        rc = log_on(conn, ep, connect_ns, err);
 out:
     if (rc)
         mfs_channel_close(conn);
     else
         *out = conn;
+    return rc;
+}
+
+int mfs_channel_ready(struct mfs_channel *conn, struct mfs_err *err)
+{
+    struct mfs_cmd cmd = {.rc = -EIO};
+    struct mfs_err why = {0};
+    int rc = mfs_channel_recv(conn, &cmd, true, &why);
+
+    if (rc < 0) {
+        conn->given_up = true;
+        describe(rc, &why);
+    } else {
+        rc = cmd.rc;
+    }
+    mfs_cmds_fini(&cmd, 1);
+    if (rc)
+        return mfs_err_set(err, rc == -EACCES || rc == -ETIMEDOUT ? rc : -EIO, "%s", why.msg);
+    if (redisSetTimeout(conn->ctx, timeval_of(conn->io_ns)) != REDIS_OK)
+        return mfs_err_set(err, -EIO, "%s", conn->ctx->errstr);
+    return 0;
+}
+
+int mfs_channel_open(struct mfs_channel **conn, const struct mfs_endpoint *ep, int64_t connect_ns,
+                     int64_t io_ns, struct mfs_err *err)
+{
+    int rc = mfs_channel_begin(conn, ep, connect_ns, io_ns, err);
+
+    if (!rc)
+        rc = mfs_channel_ready(*conn, err);
+    if (rc) {
+        mfs_channel_close(*conn);
+        *conn = NULL;
+    }
     return rc;
 }
 

@@ -38,8 +38,9 @@ enum mfs_channel_in {
 
 struct mfs_channel {
     redisContext *ctx;
-    bool is_unix;     /* a UNIX socket, else TCP */
-    int64_t deadline; /* monotonic ns */
+    bool is_unix;              /* a UNIX socket, else TCP */
+    int64_t connect_ns, io_ns; /* what a read or write takes at most until it has logged on, then */
+    int64_t deadline;          /* monotonic ns */
 
     /* Outgoing pipeline: iov[iov_at … iov_n) is still to be sent; `text` holds headers and small
      * arguments. */
@@ -73,6 +74,12 @@ struct mfs_channel {
  * else, also for a process that is not the partition's; *err says why. */
 int mfs_channel_open(struct mfs_channel **conn, const struct mfs_endpoint *ep, int64_t connect_ns,
                      int64_t io_ns, struct mfs_err *err);
+/* The same in two steps, so that several processes can be at it at once: begin sends user and
+ * password, ready waits for what the process says to that, until connect_ns after they were sent.
+ * Nothing else may be sent in between. When ready fails, close the connection. */
+int mfs_channel_begin(struct mfs_channel **conn, const struct mfs_endpoint *ep, int64_t connect_ns,
+                      int64_t io_ns, struct mfs_err *err);
+int mfs_channel_ready(struct mfs_channel *conn, struct mfs_err *err);
 /* One that was given up is reset: what has not reached the process by then never will, however late
  * it wakes up. What lies in its socket's receive buffer it may still execute. */
 void mfs_channel_close(struct mfs_channel *conn);

@@ -108,12 +108,12 @@ static int lane_connect(struct call *call, struct mfs_lane *lane)
 
     if (left <= 0)
         return -ETIMEDOUT;
-    return mfs_pool_connect(call->store, lane->part,
-                            left < MFS_STORE_CONNECT_NS ? left : MFS_STORE_CONNECT_NS, &lane->conn);
+    return mfs_pool_begin(call->store, lane->part,
+                          left < MFS_STORE_CONNECT_NS ? left : MFS_STORE_CONNECT_NS, &lane->conn);
 }
 
-/* Gets the lane a connection with the pipeline ready to be sent. */
-static void lane_start(struct call *call, struct mfs_lane *lane, int64_t now)
+/* Gets the lane a connection, which may have to log on yet. */
+static void lane_dial(struct call *call, struct mfs_lane *lane, int64_t now)
 {
     lane_sift(call, lane);
     if (!lane->n)
@@ -126,6 +126,17 @@ static void lane_start(struct call *call, struct mfs_lane *lane, int64_t now)
         lane->conn->reused = true;
     else
         lane->rc = lane_connect(call, lane);
+    lane->dialled = lane->conn && !lane->conn->reused;
+}
+
+/* The pipeline is ready to be sent. */
+static void lane_start(struct call *call, struct mfs_lane *lane)
+{
+    if (!lane->n)
+        return;
+    if (lane->dialled)
+        lane->rc = mfs_pool_ready(call->store, lane->part, &lane->conn);
+    lane->dialled = false;
     if (lane->conn) {
         lane->gen = lane->conn->gen;
         mfs_pool_hold(call->store, lane);
@@ -348,8 +359,12 @@ static int attempt(struct call *call)
         lane->refused = lane->full = false;
         lane->rc = 0;
         lane->done = 0;
-        lane_start(call, lane, now);
-        lane_finish(call, lane);
+        lane_dial(call, lane, now);
+    }
+    /* Those that were dialled log on at the same time. */
+    for (size_t i = 0; i < b->nlanes; i++) {
+        lane_start(call, &b->lanes[i]);
+        lane_finish(call, &b->lanes[i]);
     }
     if (b->nlanes > 1)
         pump(call);

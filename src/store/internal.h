@@ -88,6 +88,7 @@ struct mfs_lane {
     uint64_t gen;             /* of the address that it went to … */
     unsigned series;          /* … and of its node */
     bool open;                /* under way */
+    bool dialled;             /* its connection has not logged on yet */
     int64_t began, took;      /* this attempt: mono, ns */
     bool fresh;               /* take no connection from the pool */
     bool stale;               /* failed on a pooled connection that its peer had closed */
@@ -123,6 +124,11 @@ void mfs_pool_leave(struct mfs_store *store, struct mfs_lane *lane);
  * having logged the first failure. */
 int mfs_pool_connect(struct mfs_store *store, uint32_t part, int64_t timeout_ns,
                      struct mfs_channel **conn);
+/* The same in two steps, as mfs_channel_begin and mfs_channel_ready. When the second fails, the
+ * connection is closed, and *conn NULL. */
+int mfs_pool_begin(struct mfs_store *store, uint32_t part, int64_t timeout_ns,
+                   struct mfs_channel **conn);
+int mfs_pool_ready(struct mfs_store *store, uint32_t part, struct mfs_channel **conn);
 
 /* Notes that the partition failed at the address of that generation, if it is still there (logged
  * when that is news), and drops its idle connections. */

@@ -275,8 +275,17 @@ static bool give_up_one(struct mfs_store *store)
     return conn != NULL;
 }
 
-int mfs_pool_connect(struct mfs_store *store, uint32_t part, int64_t timeout_ns,
-                     struct mfs_channel **conn)
+/* Notes it of the address of that generation. */
+static int failed(struct mfs_store *store, uint32_t part, uint64_t gen, int64_t timeout_ns, int rc,
+                  const struct mfs_err *err)
+{
+    note_failure(store, part, gen, rc, timeout_ns);
+    mfs_pool_down(store, part, gen, err->msg);
+    return rc;
+}
+
+int mfs_pool_begin(struct mfs_store *store, uint32_t part, int64_t timeout_ns,
+                   struct mfs_channel **conn)
 {
     struct mfs_partition p;
     struct mfs_endpoint ep;
@@ -300,23 +309,46 @@ int mfs_pool_connect(struct mfs_store *store, uint32_t part, int64_t timeout_ns,
     if (is_near(store, &p))
         ep.unix_path = p.unix_path;
     mfs_waits_begin();
-    rc = mfs_channel_open(conn, &ep, timeout_ns, store->opts.io_timeout, &err);
+    rc = mfs_channel_begin(conn, &ep, timeout_ns, store->opts.io_timeout, &err);
     if (rc == -EMFILE && give_up_one(store))
-        rc = mfs_channel_open(conn, &ep, timeout_ns, store->opts.io_timeout, &err);
+        rc = mfs_channel_begin(conn, &ep, timeout_ns, store->opts.io_timeout, &err);
     mfs_waits_end();
     if (rc == -EMFILE) {
         mfs_warn("store", "no connection to partition %u: %s", part, err.msg);
         return -EIO; /* which says nothing of the partition */
     }
-    if (rc) {
-        note_failure(store, part, gen, rc, timeout_ns);
-        mfs_pool_down(store, part, gen, err.msg);
-        return rc;
-    }
+    if (rc)
+        return failed(store, part, gen, timeout_ns, rc, &err);
     (*conn)->gen = gen;
     (*conn)->era = p.era;
-    mark_up(store, part, gen);
     return 0;
+}
+
+int mfs_pool_ready(struct mfs_store *store, uint32_t part, struct mfs_channel **conn)
+{
+    uint64_t gen = (*conn)->gen;
+    int64_t timeout_ns = (*conn)->connect_ns;
+    struct mfs_err err;
+    int rc;
+
+    mfs_waits_begin();
+    rc = mfs_channel_ready(*conn, &err);
+    mfs_waits_end();
+    if (!rc) {
+        mark_up(store, part, gen);
+        return 0;
+    }
+    mfs_channel_close(*conn);
+    *conn = NULL;
+    return failed(store, part, gen, timeout_ns, rc, &err);
+}
+
+int mfs_pool_connect(struct mfs_store *store, uint32_t part, int64_t timeout_ns,
+                     struct mfs_channel **conn)
+{
+    int rc = mfs_pool_begin(store, part, timeout_ns, conn);
+
+    return rc ? rc : mfs_pool_ready(store, part, conn);
 }
 
 uint64_t mfs_pool_gen(struct mfs_store *store, uint32_t part)
