@@ -164,11 +164,17 @@ struct runner {
     int from; /* the source, open for this one alone; -1: as the file has it */
 };
 
-/* Only what the target has for certain is noted. */
+/* Only what the target has for certain is noted. What could not be stored is told to one fsync
+ * only: the one at the end may succeed. */
 static void note(struct mfs_stage_file *f, uint32_t n)
 {
-    if (fdatasync(f->to) < 0)
-        return; /* the fsync at the end tells */
+    if (fdatasync(f->to) < 0) {
+        int rc = -errno, none = 0;
+
+        if (atomic_compare_exchange_strong(&f->rc, &none, rc))
+            tell(f, false, rc, NULL);
+        return;
+    }
     pthread_mutex_lock(&f->mutex);
     f->record.done[n] = 1;
     mfs_stage_record_save(&f->record, f->to);

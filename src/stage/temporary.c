@@ -6,12 +6,15 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "cluster/placement.h"
 #include "stage/impl.h"
 
-#define TRIES 64 /* for each partition there is: chance finds one long before */
+#define TRIES     64 /* for each partition there is: chance finds one long before */
+#define LOCK_WAIT MFS_SEC
+#define LOCK_LOOK (50 * MFS_MSEC)
 
 void mfs_stage_temporary(const struct mfs_stage_dir *d, const char *name,
                          char out[MFS_STAGE_TEMPORARY_MAX])
@@ -74,13 +77,26 @@ static int lock_file(const struct mfs_stage *s, int target, const char *name, in
     }
 }
 
+/* Of a process that was killed just now the mount may not have heard yet that its lock is free. */
+static int lock_soon(const struct mfs_stage *s, int target, const char *name, int how)
+{
+    int64_t end = mfs_clock_mono() + LOCK_WAIT;
+    int fd = lock_file(s, target, name, how);
+
+    while (fd == -EALREADY && mfs_clock_mono() < end && !*s->plan->stop) {
+        mfs_clock_sleep(LOCK_LOOK);
+        fd = lock_file(s, target, name, how);
+    }
+    return fd;
+}
+
 int mfs_stage_lock(struct mfs_stage *s, int target, struct mfs_err *err)
 {
     char name[MFS_STAGE_TEMPORARY_MAX];
     int fd;
 
     name_of_lock(s, "lock", name);
-    fd = lock_file(s, target, name, s->plan->shared ? LOCK_SH : LOCK_EX);
+    fd = lock_soon(s, target, name, s->plan->shared ? LOCK_SH : LOCK_EX);
     if (fd == -EALREADY)
         return mfs_err_set(err, -EBUSY, "%s: the same is being staged there already%s",
                            s->plan->target,
