@@ -232,7 +232,8 @@ struct mfs_put {
     const char *name;
     const struct mfs_new *new;
     const void *buf;
-    size_t len; /* MFS_META_CONTENT at most */
+    size_t len;                   /* MFS_META_CONTENT at most */
+    const struct timespec *times; /* of access and change of the content; NULL: now */
     bool exclusive;
     int rc;
 };

@@ -11,6 +11,7 @@
 
 #define ACL         "system.posix_acl_access"
 #define ACL_DEFAULT "system.posix_acl_default"
+#define LABEL       "security.selinux"
 #define HINTS       "user.memefs."
 
 /* ---- extended attributes --------------------------------------------------------------------- */
@@ -77,6 +78,22 @@ static int keep_xattr(const struct pair *p, const char *name)
     rc = len < 0 ? (int)len : set(p, name, value, (size_t)len);
     free(value);
     return forgive_hint(name, rc);
+}
+
+static bool is_any_kept(const char *names, ssize_t len)
+{
+    for (ssize_t at = 0; at < len; at += (ssize_t)strlen(names + at) + 1)
+        if (is_kept(names + at) && strcmp(names + at, LABEL) != 0)
+            return true;
+    return false;
+}
+
+bool mfs_stage_has_xattrs(int fd)
+{
+    char names[1024];
+    ssize_t len = flistxattr(fd, names, sizeof names);
+
+    return len < 0 ? errno == ERANGE : is_any_kept(names, len);
 }
 
 static void drop_inherited(const struct pair *p, bool directory)

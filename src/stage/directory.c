@@ -8,6 +8,15 @@
 
 #include "stage/impl.h"
 
+static void dir_free(struct mfs_stage_dir *d)
+{
+    mfs_stage_small_destroy(d->small);
+    mfs_stage_left_destroy(d->left);
+    free(d->from_name);
+    free(d->to_name);
+    free(d);
+}
+
 struct mfs_stage_dir *mfs_stage_dir_create(struct mfs_stage *s, struct mfs_stage_dir *parent,
                                            const char *from, const char *to)
 {
@@ -22,14 +31,14 @@ struct mfs_stage_dir *mfs_stage_dir_create(struct mfs_stage *s, struct mfs_stage
                                 .from = AT_FDCWD,
                                 .to = -1,
                                 .uses = 1};
-    if (d->from_name && d->to_name) {
+    d->small = mfs_stage_small_create();
+    d->left = mfs_stage_left_create();
+    if (d->from_name && d->to_name && d->small && d->left) {
         if (parent)
             mfs_stage_dir_get(parent);
         return d;
     }
-    free(d->from_name);
-    free(d->to_name);
-    free(d);
+    dir_free(d);
     return NULL;
 }
 
@@ -56,9 +65,7 @@ void mfs_stage_dir_put(struct mfs_stage_dir *d)
             close(d->from);
         if (d->to >= 0)
             close(d->to);
-        free(d->from_name);
-        free(d->to_name);
-        free(d);
+        dir_free(d);
         d = parent;
     }
 }

@@ -418,8 +418,25 @@ static bool skip(struct mfs_stage_file *f)
     } else {
         mfs_stage_tally_add(t, MFS_STAGE_SKIPPED, 1);
         mfs_stage_tally_add(t, MFS_STAGE_SKIPPED_BYTES, (uint64_t)f->st.st_size);
+        mfs_stage_drop_left(f->item);
     }
     end(f, rc > 0);
+    return true;
+}
+
+/* Small ones at once. */
+static bool copy_small(struct mfs_stage_file *f)
+{
+    struct mfs_stage_tally *t = f->item->dir->stage->tally;
+    int rc = mfs_stage_copy_small(f);
+
+    if (rc == -EEXIST && skip(f)) /* by the same call on another node */
+        return true;
+    if (rc)
+        return false;
+    mfs_stage_tally_add(t, MFS_STAGE_BYTES, (uint64_t)f->st.st_size);
+    mfs_stage_tally_add(t, MFS_STAGE_FILES, 1);
+    end(f, true);
     return true;
 }
 
@@ -432,7 +449,7 @@ void mfs_stage_file_begin(struct mfs_stage_file *f)
     f->rc = 0;
     f->next = 0;
     pthread_mutex_init(&f->mutex, NULL);
-    if (skip(f))
+    if (skip(f) || copy_small(f))
         return;
     rc = plan_pieces(f);
     if (!rc)

@@ -23,6 +23,7 @@ struct mfs_stage_source {
     int (*same)(struct mfs_stage_file *f, int there);
     void (*mend)(struct mfs_stage_file *f, int there, const struct stat *st); /* NULL: nothing */
     void (*close)(struct mfs_stage_file *f);
+    bool local; /* `from` is a file, whose attributes are those of the copy */
 };
 
 struct mfs_stage_file {
@@ -50,5 +51,10 @@ struct mfs_stage_file {
 /* Takes a block of malloc's, with the first group filled in, and the item; both are ended when the
  * file is. */
 void mfs_stage_file_begin(struct mfs_stage_file *f);
+
+/* small.c: makes the whole copy by one request, where the target is a deployment and the file is
+ * small. 0; -EEXIST: the name is there; another negative errno: it is to be copied as other files
+ * are, which tells what is wrong. */
+int mfs_stage_copy_small(struct mfs_stage_file *f);
 
 #endif

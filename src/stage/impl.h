@@ -13,8 +13,10 @@
 #define MFS_STAGE_BUFFER (1U << 20)           /* bytes of a read and a write */
 #define MFS_STAGE_PIECE  ((uint64_t)64 << 20) /* of a large file, copied at a time */
 
+struct mfs_stage_left;
 struct mfs_stage_links;
 struct mfs_stage_places;
+struct mfs_stage_small;
 struct mfs_stage_remote;
 struct mfs_stage_tally;
 
@@ -50,10 +52,12 @@ struct mfs_stage_dir {
     struct stat st;               /* of the source */
     dev_t to_dev;
     ino_t to_ino;
-    bool fresh; /* nobody had anything in it */
-    bool acl;   /* what is made in it inherits an ACL */
-    bool takes; /* attributes from the source, when all is done */
-    gid_t gid;  /* of what is made in it */
+    bool fresh;                    /* nobody had anything in it */
+    bool acl;                      /* what is made in it inherits an ACL */
+    bool takes;                    /* attributes from the source, when all is done */
+    gid_t gid;                     /* of what is made in it */
+    struct mfs_stage_small *small; /* of small files */
+    struct mfs_stage_left *left;   /* by earlier runs */
     atomic_uint uses;
     struct mfs_stage_dir *late; /* the stage's */
 };
@@ -112,6 +116,21 @@ void mfs_stage_link_end(struct mfs_stage_item *i, const struct stat *st, bool do
 struct mfs_stage_links *mfs_stage_links_create(void); /* NULL: ENOMEM */
 void mfs_stage_links_destroy(struct mfs_stage_links *l);
 
+/* ---- small.c: the mount's request that makes a small file (proto/put.h) ---- */
+
+struct mfs_stage_small *mfs_stage_small_create(void);    /* NULL: ENOMEM */
+void mfs_stage_small_destroy(struct mfs_stage_small *p); /* takes NULL */
+
+/* ---- left.c ---------------------------------------------------------------------------------- */
+
+struct mfs_stage_left *mfs_stage_left_create(void);    /* NULL: ENOMEM */
+void mfs_stage_left_destroy(struct mfs_stage_left *l); /* takes NULL */
+
+/* Has an earlier run left an unfinished copy of the item? */
+bool mfs_stage_has_left(const struct mfs_stage_item *i);
+/* The copy is there: what was left is removed. */
+void mfs_stage_drop_left(const struct mfs_stage_item *i);
+
 /* ---- place.c --------------------------------------------------------------------------------- */
 
 /* False: another source has the item's place, which is told, or the same source once more; the item
@@ -154,6 +173,8 @@ bool mfs_stage_is_own(const struct mfs_stage *s, int fd);
  * copy was made with. What this user may not keep is left, as cp -a does. 0 or a negative errno. */
 int mfs_stage_keep_fd(const struct mfs_stage_dir *d, int from, int to, const struct stat *st,
                       mode_t created);
+/* Are there any that a copy has to have, but for a label that the system gives by itself? */
+bool mfs_stage_has_xattrs(int fd);
 /* Where files of a directory are to be (docs/reference/hints.md): before any is made in it. */
 void mfs_stage_keep_place(const struct mfs_stage_dir *d);
 int mfs_stage_keep_name(const struct mfs_stage_dir *d, const char *from, const char *to,

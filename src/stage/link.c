@@ -130,7 +130,9 @@ static void another_name(struct mfs_stage_item *i, const char *first)
         rc = make(i, first);
     if (!rc)
         mfs_stage_tally_add(s->tally, MFS_STAGE_OTHERS, 1);
-    else if (rc != -EEXIST)
+    else if (rc == -EEXIST)
+        mfs_stage_drop_left(i);
+    else
         mfs_stage_fail(s, i->dir, i->to, true, rc, "another name of %s: %s", first, strerror(-rc));
     mfs_stage_item_destroy(i);
 }

@@ -54,7 +54,8 @@ static void shut(struct mfs_stage_file *f)
  * sides at work, more take processor time from the mount. */
 #define PIECES 2
 
-static const struct mfs_stage_source local = {PIECES, copy, unchanged, keep, same, mend, shut};
+static const struct mfs_stage_source local = {PIECES, copy, unchanged, keep,
+                                              same,   mend, shut,      true};
 
 void mfs_stage_copy_file(struct mfs_stage_item *i, const struct stat *st)
 {

@@ -76,7 +76,9 @@ void mfs_stage_copy_other(struct mfs_stage_item *i, const struct stat *st)
         rc = there < 0 ? there : there ? 0 : copy(i, st, text);
         if (rc < 0)
             mfs_stage_fail(s, i->dir, i->to, true, rc, "%s", strerror(-rc));
-        else if (!there)
+        else if (there)
+            mfs_stage_drop_left(i);
+        else
             mfs_stage_tally_add(s->tally, MFS_STAGE_OTHERS, 1);
     }
     mfs_stage_link_end(i, st, !rc);

@@ -284,6 +284,7 @@ int mfs_vfs_tmpfile(struct mfs_vfs *vfs, uint64_t parent, const char *name, mode
         mfs_meta_close(vfs->meta, ino, true);
         return rc;
     }
+    f->made_in = parent;
     f->removals--; /* what it took is free when it is closed, unless it has a name by then */
     *file = f;
     return 0;
@@ -292,6 +293,11 @@ int mfs_vfs_tmpfile(struct mfs_vfs *vfs, uint64_t parent, const char *name, mode
 void mfs_vfs_has_name(struct mfs_file *f)
 {
     f->removals = atomic_load(&f->node->vfs->removals);
+}
+
+uint64_t mfs_vfs_made_in(const struct mfs_file *f)
+{
+    return f->made_in;
 }
 
 /* --- the end of a handle -------------------------------------------------------------------- */

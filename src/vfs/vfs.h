@@ -92,7 +92,9 @@ struct mfs_vfs_put {
     const char *name;
     mode_t mode;
     const void *buf;
-    size_t len; /* MFS_META_CONTENT at most */
+    size_t len;                   /* MFS_META_CONTENT at most */
+    const struct mfs_attr *exact; /* NULL; or mode and times as they are to be, and owner and group
+                                     but for UINT32_MAX, which is as usual */
     bool exclusive;
     int rc;
 };
@@ -172,6 +174,8 @@ int mfs_vfs_open(struct mfs_vfs *vfs, uint64_t ino, int flags, struct mfs_file *
 
 /* What mfs_vfs_tmpfile has made has a name by now: its close need not be waited for. */
 void mfs_vfs_has_name(struct mfs_file *file);
+/* The directory that mfs_vfs_tmpfile was called for; 0: the file was opened otherwise. */
+uint64_t mfs_vfs_made_in(const struct mfs_file *file);
 bool mfs_vfs_has_created(const struct mfs_file *file); /* or had another made the file? */
 uint64_t mfs_file_ino(const struct mfs_file *file);
 

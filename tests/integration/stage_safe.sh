@@ -3,7 +3,7 @@
 # astray: no file is half there or another one's, nothing is written outside, and nobody gets rights by it.
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
-need jq sha256sum setfattr python3
+need jq sha256sum setfattr setpriv setfacl python3
 
 stage_in() { timeout 60 memefs stage-in "$@"; }
 stage_out() { timeout 60 memefs stage-out "$@"; }
@@ -155,6 +155,34 @@ echo y >left/.memefs-stage.0123456789abcdef.0123456789abcdef
 stage_in left "$MNT0/left" >out
 grep -q '^1 left out: unfinished' out || fail "says $(cat out)"
 equal x "$(ls -A "$MNT0/left/left")" "what was copied"
+
+say "the request that makes a small file does what the usual calls may do, and no more"
+put() { "$HARNESS_DIR/put_file" "$@"; }
+nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
+mkdir -m 1777 "$MNT0/put"
+equal ok "$(printf 'small' | put "$MNT0/put" new 0640 - - 1000000000)" "a file"
+equal "640 0 0 1000000000 small" "$(stat -c '%a %u %g %Y' "$MNT0/put/new") $(cat "$MNT0/put/new")" "the file"
+equal EEXIST "$(put "$MNT0/put" new 0640 - - 1 </dev/null)" "what is there"
+equal small "$(cat "$MNT0/put/new")" "what was there"
+equal ok "$(put "$MNT0/put" empty 0600 7 8 1 </dev/null)" "given away by root"
+equal "7 8 0" "$(stat -c '%u %g %s' "$MNT0/put/empty")" "owner, group, size"
+for name in . ..; do equal EEXIST "$(put "$MNT0/put" $name 0600 - - 1 </dev/null)" "the name $name"; done
+equal EINVAL "$(put "$MNT0/put" a/b 0600 - - 1 </dev/null)" "a name with a slash"
+equal EINVAL "$(put "$MNT0/put" '' 0600 - - 1 </dev/null)" "no name"
+equal EINVAL "$(put "$MNT0/put" s 4755 - - 1 </dev/null)" "set-user-ID"
+equal ENAMETOOLONG "$(put "$MNT0/put" "$(printf 'n%.0s' {1..256})" 0600 - - 1 </dev/null)" "a long name"
+equal ENOTTY "$(PUT_KEY=$MNT0/put/new put "$MNT0/put" other 0600 - - 1 </dev/null)" "with a file that has a name"
+cp -r "$HARNESS_DIR/put_file" "$T/put_file" && chmod 755 "$T/put_file"
+equal ok "$(nobody "$T/put_file" "$MNT0/put" hers 0644 - - 1 </dev/null)" "by another user"
+equal "65534 65534" "$(stat -c '%u %g' "$MNT0/put/hers")" "its owner"
+equal EPERM "$(nobody "$T/put_file" "$MNT0/put" roots 0644 0 - 1 </dev/null)" "given to root"
+equal EPERM "$(nobody "$T/put_file" "$MNT0/put" roots 0644 - 0 1 </dev/null)" "given to root's group"
+chmod 755 "$MNT0/put"
+! nobody "$T/put_file" "$MNT0/put" hers2 0644 - - 1 </dev/null 2>"$T/expect.out" || fail "without rights in the directory"
+told 'Permission denied'
+setfacl -d -m g:1000:rx "$MNT0/put"
+equal EAGAIN "$(put "$MNT0/put" inherits 0644 - - 1 </dev/null)" "where a default ACL is"
+equal "empty hers new" "$(find "$MNT0/put" -type f -printf '%f\n' | sort | xargs)" "files"
 
 say "a list's directory in its own source"
 mkdir -p "$MNT0/own/x"

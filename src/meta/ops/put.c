@@ -70,8 +70,8 @@ static void make_record(const struct batch *b, struct step *s)
         .data_end = s->put->len,
         .alloc = (int64_t)((s->put->len + BLOCK - 1) / BLOCK * BLOCK),
         .version = 1,
-        .atime = b->now,
-        .mtime = b->now,
+        .atime = s->put->times ? s->put->times[0] : b->now,
+        .mtime = s->put->times ? s->put->times[1] : b->now,
         .ctime = b->now,
     };
     mfs_meta_record_encode(&s->attr, s->record);

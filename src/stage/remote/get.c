@@ -172,7 +172,7 @@ static void shut(struct mfs_stage_file *f)
     free(r);
 }
 
-static const struct mfs_stage_source remote = {0, copy, unchanged, keep, same, NULL, shut};
+static const struct mfs_stage_source remote = {0, copy, unchanged, keep, same, NULL, shut, false};
 
 /* ---- what the server tells of it ------------------------------------------------------------- */
 

@@ -10,9 +10,23 @@
 struct inherited {
     struct mfs_inherit *of;
     struct mfs_put *puts;
+    struct timespec (*times)[2];
     size_t *from; /* of each of the puts, its place among the caller's */
     size_t n;
 };
+
+/* What a default ACL would add needs to be taken away again. */
+static int make_exact(struct mfs_new *new, const struct mfs_attr *exact)
+{
+    if (new->nxattrs > 0)
+        return -EAGAIN;
+    new->mode = S_IFREG | (exact->mode & 07777);
+    if (exact->uid != UINT32_MAX)
+        new->uid = exact->uid;
+    if (exact->gid != UINT32_MAX)
+        new->gid = exact->gid;
+    return 0;
+}
 
 /* A file of which a hint says that another partition is to have it is made in steps. */
 static int prepare(struct mfs_vfs *vfs, const struct mfs_vfs_put *p, const struct mfs_cred *cred,
@@ -25,23 +39,37 @@ static int prepare(struct mfs_vfs *vfs, const struct mfs_vfs_put *p, const struc
     if (rc < 0)
         return rc;
     mfs_hints_place(vfs, p->parent, p->name, &in->new);
-    if (in->new.hints & MFS_HINT_TOGETHER) {
+    if (in->new.hints & MFS_HINT_TOGETHER)
+        rc = -EAGAIN;
+    else if (p->exact != NULL)
+        rc = make_exact(&in->new, p->exact);
+    if (rc < 0)
         mfs_inherit_fini(in);
-        return -EAGAIN;
-    }
-    return 0;
+    return rc;
 }
 
 static void add(struct inherited *all, const struct mfs_vfs_put *p, size_t at)
 {
+    struct timespec *times = p->exact != NULL ? all->times[all->n] : NULL;
+
+    if (times != NULL) {
+        times[0] = p->exact->atime;
+        times[1] = p->exact->mtime;
+    }
     all->from[all->n] = at;
     all->puts[all->n] = (struct mfs_put){.parent = p->parent,
                                          .name = p->name,
                                          .new = &all->of[all->n].new,
                                          .buf = p->buf,
                                          .len = p->len,
+                                         .times = times,
                                          .exclusive = p->exclusive};
     all->n++;
+}
+
+static bool is_complete(const struct inherited *all)
+{
+    return all->of != NULL && all->puts != NULL && all->times != NULL && all->from != NULL;
 }
 
 void mfs_vfs_put(struct mfs_vfs *vfs, struct mfs_vfs_put *puts, size_t n,
@@ -51,11 +79,10 @@ void mfs_vfs_put(struct mfs_vfs *vfs, struct mfs_vfs_put *puts, size_t n,
 
     all.of = calloc(n + 1, sizeof *all.of);
     all.puts = calloc(n + 1, sizeof *all.puts);
+    all.times = calloc(n + 1, sizeof *all.times);
     all.from = calloc(n + 1, sizeof *all.from);
     for (size_t i = 0; i < n; i++) {
-        puts[i].rc = all.of == NULL || all.puts == NULL || all.from == NULL
-                         ? -ENOMEM
-                         : prepare(vfs, &puts[i], cred, &all.of[all.n]);
+        puts[i].rc = !is_complete(&all) ? -ENOMEM : prepare(vfs, &puts[i], cred, &all.of[all.n]);
         if (puts[i].rc == 0)
             add(&all, &puts[i], i);
     }
@@ -68,5 +95,6 @@ void mfs_vfs_put(struct mfs_vfs *vfs, struct mfs_vfs_put *puts, size_t n,
     }
     free(all.of);
     free(all.puts);
+    free(all.times);
     free(all.from);
 }

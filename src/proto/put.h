@@ -1,0 +1,34 @@
+/* What a program asks a mount for when it makes whole small files: an ioctl on a file that it has
+ * opened in their directory with O_TMPFILE for writing, by which the kernel has seen that it may
+ * make names there, on a mount that is not read-only. One request of the kernel and one of the
+ * partition, during both of which the directory is not locked, as it is when a file is created or
+ * renamed.
+ *
+ * A name that is there is refused (EEXIST). A reader sees no file, or the whole one. Further
+ * errors: ENOTTY, the descriptor is none of those, or the mount knows no such request; EPERM, the
+ * owner or group is not this process' to give; EAGAIN, the file has to be made by the usual calls,
+ * as where a directory has a default ACL; those of open(2). Both sides run on one machine: numbers
+ * have its byte order. */
+#ifndef MFS_PROTO_PUT_H
+#define MFS_PROTO_PUT_H
+
+#include <stdint.h>
+#include <sys/ioctl.h>
+
+struct mfs_put_request {
+    uint32_t uid, gid;    /* UINT32_MAX: as of any file that the process makes there */
+    uint32_t mode;        /* permissions and S_ISVTX; no umask is applied */
+    uint32_t name_len;    /* bytes of the name, which follows without a NUL; then the content */
+    int64_t atime, mtime; /* seconds */
+    uint32_t atime_ns, mtime_ns;
+};
+
+#define MFS_PUT_MOST _IOC_SIZEMASK /* bytes of all that: the kernel takes no more of an ioctl */
+#define MFS_PUT(len) _IOC(_IOC_WRITE, 0xEF, 1, len)
+
+static inline int mfs_put_is(unsigned command)
+{
+    return (command & ~((unsigned)_IOC_SIZEMASK << _IOC_SIZESHIFT)) == MFS_PUT(0U);
+}
+
+#endif

@@ -1,0 +1,147 @@
+/* What earlier runs have left unfinished under temporary names, in directories that were there. A
+ * copy that is made takes it over or removes it by itself (file.c, link.c, other.c). But which of
+ * an inode's names is copied first, and how a file is copied, differs from run to run: so there may
+ * be one beside a copy that is there, or that is made in another way.
+ *
+ * Of a directory that is walked through all names are listed, once; of one into which single files
+ * come, which may be large, each is looked up. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "stage/impl.h"
+
+struct mfs_stage_left {
+    pthread_mutex_t mutex; /* guards what follows, until it is ready */
+    bool ready;
+    bool unknown; /* could not be listed: there may be any */
+    char **name;  /* sorted */
+    size_t n;
+};
+
+struct mfs_stage_left *mfs_stage_left_create(void)
+{
+    struct mfs_stage_left *l = calloc(1, sizeof *l);
+
+    if (l)
+        pthread_mutex_init(&l->mutex, NULL);
+    return l;
+}
+
+void mfs_stage_left_destroy(struct mfs_stage_left *l)
+{
+    if (!l)
+        return;
+    for (size_t i = 0; i < l->n; i++)
+        free(l->name[i]);
+    free(l->name);
+    pthread_mutex_destroy(&l->mutex);
+    free(l);
+}
+
+static int add(struct mfs_stage_left *l, const char *name)
+{
+    char **longer = realloc(l->name, (l->n + 1) * sizeof *longer);
+
+    if (!longer)
+        return -ENOMEM;
+    l->name = longer;
+    longer[l->n] = strdup(name);
+    if (!longer[l->n])
+        return -ENOMEM;
+    l->n++;
+    return 0;
+}
+
+static int list(struct mfs_stage_left *l, int dir)
+{
+    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
+    DIR *names = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *e;
+
+    if (!names) {
+        rc = fd < 0 ? -errno : -ENOMEM;
+        if (fd >= 0)
+            close(fd);
+        return rc;
+    }
+    errno = 0;
+    while (!rc && (e = readdir(names)))
+        if (!strncmp(e->d_name, MFS_STAGE_TEMPORARY, strlen(MFS_STAGE_TEMPORARY)))
+            rc = add(l, e->d_name);
+    if (!rc && errno)
+        rc = -errno;
+    closedir(names);
+    return rc;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void learn(struct mfs_stage_left *l, int dir)
+{
+    pthread_mutex_lock(&l->mutex);
+    if (!l->ready)
+        l->unknown = list(l, dir) < 0;
+    if (!l->ready && l->n)
+        qsort(l->name, l->n, sizeof *l->name, by_name);
+    l->ready = true;
+    pthread_mutex_unlock(&l->mutex);
+}
+
+static bool find(const struct mfs_stage_item *i, char name[MFS_STAGE_TEMPORARY_MAX])
+{
+    const struct mfs_stage_dir *d = i->dir;
+    const char *key = name;
+
+    if (d->fresh)
+        return false;
+    if (d->takes) {
+        learn(d->left, d->to);
+        if (!d->left->unknown && !d->left->n)
+            return false;
+    }
+    mfs_stage_temporary(d, i->to, name);
+    if (!d->takes || d->left->unknown)
+        return !faccessat(d->to, name, F_OK, AT_SYMLINK_NOFOLLOW);
+    return bsearch(&key, d->left->name, d->left->n, sizeof *d->left->name, by_name);
+}
+
+bool mfs_stage_has_left(const struct mfs_stage_item *i)
+{
+    char name[MFS_STAGE_TEMPORARY_MAX];
+
+    return find(i, name);
+}
+
+/* Another process may be at it just now, which removes it itself when it sees that the copy is
+ * there. */
+static void drop_shared(const struct mfs_stage_dir *d, const char *name)
+{
+    int fd = openat(d->to, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+    if (fd < 0)
+        return;
+    if (!mfs_stage_claim(d, name, fd))
+        unlinkat(d->to, name, 0);
+    close(fd);
+}
+
+void mfs_stage_drop_left(const struct mfs_stage_item *i)
+{
+    const struct mfs_stage_dir *d = i->dir;
+    char name[MFS_STAGE_TEMPORARY_MAX];
+
+    if (!find(i, name))
+        return;
+    if (d->stage->plan->shared)
+        drop_shared(d, name);
+    else
+        unlinkat(d->to, name, 0);
+}
