@@ -30,12 +30,13 @@ struct mfs_control {
     struct mfs_secret secret;
     struct mfs_loop *loop;
     struct mfs_uplink *uplink;
-    bool heartbeat_open; /* of the thread: a question whether cm is there is open … */
-    int64_t asked;       /* … since then */
-    struct {             /* figures; of the thread */
-        uint64_t digest; /* of those sent last on this connection; 0: none yet */
-        bool open;       /* they are not answered */
-        bool refused;    /* the other end takes none */
+    struct mfs_timer *heartbeat; /* while partitions have replicas; of the thread */
+    bool heartbeat_open;         /* of the thread: a question whether cm is there is open … */
+    int64_t asked;               /* … since then */
+    struct {                     /* figures; of the thread */
+        uint64_t digest;         /* of those sent last on this connection; 0: none yet */
+        bool open;               /* they are not answered */
+        bool refused;            /* the other end takes none */
     } metrics;
     pthread_t thread;
     bool started;
@@ -129,6 +130,19 @@ static void up(struct mfs_conn *conn, void *arg)
     say_hello(c, conn);
 }
 
+static void heartbeat(void *arg);
+
+/* Of cm's presence is asked only where somebody relies on it. In the loop's thread. */
+static void heartbeat_if_wanted(struct mfs_control *c, bool wanted)
+{
+    if (wanted && c->heartbeat == NULL) { /* NULL, without memory: at the next table */
+        c->heartbeat = mfs_loop_timer(c->loop, 0, MFS_TRUST_HEARTBEAT, heartbeat, c);
+    } else if (!wanted) {
+        mfs_timer_cancel(c->heartbeat);
+        c->heartbeat = NULL;
+    }
+}
+
 /* Takes over `table`. */
 static void take_table(struct mfs_control *c, struct mfs_table *table)
 {
@@ -156,6 +170,7 @@ static void on_table(struct mfs_conn *conn, uint64_t id, const void *body, void 
     struct mfs_table *table, *copy;
     struct mfs_msg_epoch reply;
     struct mfs_err err;
+    bool replicated;
     int rc = mfs_table_of_message(m, c->held, &table, &err);
 
     if (rc < 0) {
@@ -170,7 +185,9 @@ static void on_table(struct mfs_conn *conn, uint64_t id, const void *body, void 
     }
     pthread_mutex_lock(&c->lock);
     reply.epoch = c->epoch;
+    replicated = c->replicated;
     pthread_mutex_unlock(&c->lock);
+    heartbeat_if_wanted(c, replicated);
     mfs_conn_reply(conn, MFS_MSG_TABLE, id, &reply);
 }
 
@@ -289,8 +306,6 @@ static int start(struct mfs_control *c, struct mfs_err *err)
     if (c->uplink == NULL)
         return err->code;
     mfs_uplink_on_failure(c->uplink, note_failure);
-    if (mfs_loop_timer(c->loop, 0, MFS_TRUST_HEARTBEAT, heartbeat, c) == NULL)
-        return mfs_err_set(err, -ENOMEM, "out of memory");
     if (c->config->metrics != NULL &&
         mfs_loop_timer(c->loop, MFS_METRICS_EACH, MFS_METRICS_EACH, send_metrics, c) == NULL)
         return mfs_err_set(err, -ENOMEM, "out of memory");

@@ -116,6 +116,7 @@ struct mfs_meta {
     struct mfs_outcomes *outcomes;
     struct mfs_ticker session_ticker, contact_ticker, parents_ticker, closes_ticker, chores_ticker;
     struct mfs_ticker giveback_ticker;
+    struct mfs_store_watch contact_watch;
     struct mfs_hint hints[MFS_HINTS];
     struct mfs_meta_room room;
     struct mfs_meta_glanced glanced;

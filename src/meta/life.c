@@ -60,20 +60,30 @@ static void tick_giveback(void *arg)
     mfs_giveback_flush(arg);
 }
 
+/* What the thread looks at may have changed, but for the passing of time. */
+static void wake_contact(void *arg)
+{
+    struct mfs_meta *meta = arg;
+
+    mfs_ticker_work(&meta->contact_ticker);
+}
+
 static int start_threads(struct mfs_meta *meta)
 {
     int rc = mfs_ticker_start(&meta->session_ticker, "meta-session", meta->opts.session_ttl / 4,
                               mfs_session_tick, meta);
 
     if (!rc)
-        rc = mfs_ticker_start(&meta->contact_ticker, "meta-contact", CONTACT_INTERVAL,
-                              mfs_contact_tick, meta);
+        rc = mfs_ticker_start_resting(&meta->contact_ticker, "meta-contact", CONTACT_INTERVAL,
+                                      mfs_contact_tick, meta);
     if (!rc)
-        rc = mfs_ticker_start(&meta->parents_ticker, "meta-parents", PARENTS_INTERVAL,
-                              mfs_parents_flush, meta);
+        rc = mfs_ticker_start_resting(&meta->parents_ticker, "meta-parents", PARENTS_INTERVAL,
+                                      mfs_parents_flush, meta);
     if (!rc)
-        rc = mfs_ticker_start(&meta->closes_ticker, "meta-closes", CLOSES_INTERVAL, flush_later,
-                              meta);
+        rc = mfs_ticker_start_resting(&meta->closes_ticker, "meta-closes", CLOSES_INTERVAL,
+                                      flush_later, meta);
+    if (!rc)
+        mfs_store_watch(meta->store, &meta->contact_watch);
     if (!rc)
         rc = mfs_ticker_start(&meta->chores_ticker, "meta-chores", CHORES_INTERVAL, mfs_chores_tick,
                               meta);
@@ -82,6 +92,7 @@ static int start_threads(struct mfs_meta *meta)
 
 static void stop_threads(struct mfs_meta *meta)
 {
+    mfs_store_unwatch(meta->store, &meta->contact_watch);
     mfs_ticker_stop(&meta->chores_ticker);
     mfs_ticker_stop(&meta->closes_ticker);
     mfs_ticker_stop(&meta->parents_ticker);
@@ -121,6 +132,7 @@ int mfs_meta_create(struct mfs_meta **out, struct mfs_store *store,
     meta->forgotten.resets = meta->forgotten.resets_reported = mfs_store_resets(store);
     meta->forgotten.failovers = mfs_store_failovers(store);
     meta->opts = *opts;
+    meta->contact_watch = (struct mfs_store_watch){.fn = wake_contact, .arg = meta};
     meta->limits = (struct mfs_meta_limits){.others_wait = 2 * MFS_SEC,
                                             .intent_seconds = 5,
                                             .holder_seconds = 10,

@@ -67,8 +67,9 @@ struct mfs_store {
     _Atomic(void *) fault_arg;
 
     pthread_mutex_t lock;
-    pthread_cond_t changed;     /* a new table, or news of a fence */
-    struct mfs_table *table;    /* guarded by lock, like all that follows */
+    pthread_cond_t changed;  /* a new table, or news of a fence */
+    struct mfs_table *table; /* guarded by lock, like all that follows */
+    struct mfs_store_watch *watches;
     struct mfs_part *part;      /* nparts */
     uint32_t nidle;             /* connections of all parts that wait, … */
     uint32_t hand;              /* … whose partition was last to give one up, … */

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include <utlist.h>
+
 #include "base/log.h"
 #include "base/threads/thread.h"
 
@@ -219,14 +221,48 @@ static void note_lost(struct mfs_store *store, int64_t at, const struct mfs_lost
     free(old);
 }
 
+/* store->lock is held. */
+static void tell_watches(struct mfs_store *store)
+{
+    struct mfs_store_watch *w;
+
+    DL_FOREACH(store->watches, w)
+    w->fn(w->arg);
+}
+
+void mfs_store_watch(struct mfs_store *store, struct mfs_store_watch *w)
+{
+    pthread_mutex_lock(&store->lock);
+    assert(!w->on);
+    DL_APPEND(store->watches, w);
+    w->on = true;
+    pthread_mutex_unlock(&store->lock);
+}
+
+void mfs_store_unwatch(struct mfs_store *store, struct mfs_store_watch *w)
+{
+    pthread_mutex_lock(&store->lock);
+    if (w->on)
+        DL_DELETE(store->watches, w);
+    w->on = false;
+    pthread_mutex_unlock(&store->lock);
+}
+
 void mfs_store_set_contact(struct mfs_store *store, int64_t at, const struct mfs_lost_node *lost,
                            size_t n)
 {
     /* By when the answer has come, as the question may have been on its way all the time. */
-    if (mfs_clock_mono() - atomic_load(&store->contact_at) >= MFS_TRUST)
+    bool lapsed = mfs_clock_mono() - atomic_load(&store->contact_at) >= MFS_TRUST;
+
+    if (lapsed)
         atomic_fetch_add(&store->lapses, 1);
     note_lost(store, at, lost, n);
     atomic_store(&store->contact_at, at);
+    if (lapsed) {
+        pthread_mutex_lock(&store->lock);
+        tell_watches(store);
+        pthread_mutex_unlock(&store->lock);
+    }
 }
 
 bool mfs_store_lost(struct mfs_store *store, uint32_t node, int64_t at)
@@ -243,8 +279,14 @@ bool mfs_store_lost(struct mfs_store *store, uint32_t node, int64_t at)
 
 bool mfs_store_in_contact(const struct mfs_store *store, int64_t within)
 {
-    return !atomic_load(&store->replicated) ||
-           mfs_clock_mono() - atomic_load(&store->contact_at) < within;
+    return mfs_store_contact_left(store, within) > 0;
+}
+
+int64_t mfs_store_contact_left(const struct mfs_store *store, int64_t within)
+{
+    if (!atomic_load(&store->replicated))
+        return INT64_MAX;
+    return atomic_load(&store->contact_at) + within - mfs_clock_mono();
 }
 
 uint32_t mfs_store_node_of(struct mfs_store *store, uint32_t part)
@@ -364,6 +406,7 @@ int mfs_store_set_table(struct mfs_store *store, struct mfs_table *table)
             old = store->table;
             store->table = table;
             pthread_cond_broadcast(&store->changed);
+            tell_watches(store);
         }
         pthread_mutex_unlock(&store->lock);
     }

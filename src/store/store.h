@@ -98,6 +98,23 @@ uint64_t mfs_store_failovers(const struct mfs_store *store);
  * then it has changed before that is true again. */
 uint64_t mfs_store_resets(const struct mfs_store *store);
 
+/* In how many ns mfs_store_in_contact(store, within) will be false if nothing is heard of cm until
+ * then, 0 or less: it is; INT64_MAX: it never will be while the table is this one. */
+int64_t mfs_store_contact_left(const struct mfs_store *store, int64_t within);
+
+/* Who is to know of what may change at any time: a new table, or mfs_store_resets. `fn` is called
+ * by the thread that brings it, with a lock held: it does not block, nor call the store. The struct
+ * is the caller's, stays where it is until mfs_store_unwatch, after which fn is called no more, and
+ * is to be zero but for fn and arg. */
+struct mfs_store_watch {
+    void (*fn)(void *arg);
+    void *arg;
+    bool on; /* this and what follows is the store's */
+    struct mfs_store_watch *prev, *next;
+};
+void mfs_store_watch(struct mfs_store *store, struct mfs_store_watch *w);
+void mfs_store_unwatch(struct mfs_store *store, struct mfs_store_watch *w); /* twice: nothing */
+
 /* cm was there at mono time `at`, all tables of before have been set, and these nodes were lost
  * then or after it (cluster/trust.h). One thread. */
 void mfs_store_set_contact(struct mfs_store *store, int64_t at, const struct mfs_lost_node *lost,

@@ -5,12 +5,13 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/threads/thread.h"
 #include "store/internal.h"
 
-#define TICK_MS     200
 #define RETRY_NS    (1 * MFS_MSEC)   /* between attempts to connect, at first … */
 #define RETRY_MAX   (500 * MFS_MSEC) /* … and at most; a new address is tried at once */
 #define PING_NS     (3 * MFS_SEC)    /* a silent connection is asked … */
@@ -23,6 +24,8 @@ struct mfs_subscriber {
     struct mfs_store *store;
     struct mfs_subscriber_opts opts;
     char channel[MFS_SUBSCRIBER_CHANNEL_MAX];
+    struct mfs_store_watch watch;
+    int wake; /* an eventfd, the thread's poll: the partition may have moved, or it is to stop */
     pthread_t thread;
     pthread_mutex_t lock; /* guards what follows; a leaf */
     pthread_cond_t changed;
@@ -104,6 +107,28 @@ static int send_command(struct mfs_channel *conn, uint32_t argc, const struct mf
     return rc < 0 ? rc : 0;
 }
 
+/* Any thread, also with the store's lock held. */
+static void wake(void *arg)
+{
+    struct mfs_subscriber *l = arg;
+
+    eventfd_write(l->wake, 1); /* fails only when it is not read: then it is readable */
+}
+
+/* Waits until something has come, or has changed, or for so long. True: something has come. */
+static bool wait_for_more(struct mfs_subscriber *l, const struct mfs_channel *conn, int64_t ns)
+{
+    struct pollfd fd[] = {{.fd = conn->ctx->fd, .events = POLLIN},
+                          {.fd = l->wake, .events = POLLIN}};
+    eventfd_t ignored;
+
+    if (poll(fd, 2, (int)(ns / MFS_MSEC) + 1) <= 0)
+        return false;
+    if (fd[1].revents)
+        eventfd_read(l->wake, &ignored); /* does not block */
+    return fd[0].revents != 0;
+}
+
 /* Listens until the connection breaks or falls silent or the partition has moved; 0 when it is time
  * to stop. */
 static int listen_on(struct mfs_subscriber *l, struct mfs_channel *conn)
@@ -115,7 +140,6 @@ static int listen_on(struct mfs_subscriber *l, struct mfs_channel *conn)
     bool asked = false;
 
     while (!rc && !stopped(l)) {
-        struct pollfd fd = {.fd = conn->ctx->fd, .events = POLLIN};
         int64_t silent = mfs_clock_mono() - heard;
 
         if (silent > SILENCE_NS)
@@ -126,7 +150,7 @@ static int listen_on(struct mfs_subscriber *l, struct mfs_channel *conn)
             rc = send_command(conn, 1, ping);
             asked = true;
         }
-        if (!rc && poll(&fd, 1, TICK_MS) > 0) {
+        if (!rc && wait_for_more(l, conn, (asked ? SILENCE_NS : PING_NS) - silent)) {
             rc = read_replies(l, conn);
             heard = mfs_clock_mono();
             asked = false;
@@ -202,13 +226,18 @@ int mfs_subscriber_create(struct mfs_subscriber **out, struct mfs_store *store,
     l->opts = *opts;
     memcpy(l->channel, opts->channel, opts->channel_len);
     pthread_mutex_init(&l->lock, NULL);
-    rc = mfs_cond_init(&l->changed);
+    l->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    rc = l->wake < 0 ? -errno : mfs_cond_init(&l->changed);
     if (!rc)
         rc = mfs_thread_start(&l->thread, "store-listen", run, l);
     if (rc) {
+        if (l->wake >= 0)
+            close(l->wake);
         free(l);
         return rc;
     }
+    l->watch = (struct mfs_store_watch){.fn = wake, .arg = l};
+    mfs_store_watch(store, &l->watch);
     rc = wait_up(l);
     if (rc)
         mfs_subscriber_destroy(l);
@@ -225,7 +254,10 @@ void mfs_subscriber_destroy(struct mfs_subscriber *l)
     l->stop = true;
     pthread_cond_broadcast(&l->changed);
     pthread_mutex_unlock(&l->lock);
+    wake(l);
     pthread_join(l->thread, NULL);
+    mfs_store_unwatch(l->store, &l->watch);
+    close(l->wake);
     pthread_cond_destroy(&l->changed);
     pthread_mutex_destroy(&l->lock);
     free(l);

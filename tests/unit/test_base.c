@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -28,6 +29,7 @@
 #include "base/log_line.h"
 #include "host/proc.h"
 #include "base/threads/thread.h"
+#include "base/threads/ticker.h"
 
 static char dir[PATH_MAX];
 
@@ -583,6 +585,62 @@ static void waits_end(void **state)
     assert_int_equal(mfs_timespec_cmp((struct timespec){1, 3}, (struct timespec){1, 3}), 0);
 }
 
+struct ticked {
+    struct mfs_ticker ticker;
+    atomic_uint calls, left; /* so many calls tell that there is more to do */
+    atomic_bool again;
+};
+
+static void tick(void *arg)
+{
+    struct ticked *t = arg;
+
+    if (atomic_load(&t->left) > 0) {
+        atomic_fetch_sub(&t->left, 1);
+        mfs_ticker_work(&t->ticker);
+    } else if (atomic_exchange(&t->again, false)) {
+        mfs_ticker_again(&t->ticker, 2 * MFS_MSEC);
+    }
+    atomic_fetch_add(&t->calls, 1);
+}
+
+static void wait_for_calls(struct ticked *t, unsigned n)
+{
+    while (atomic_load(&t->calls) < n) /* ctest ends what never comes */
+        mfs_clock_sleep(MFS_MSEC);
+}
+
+/* A ticker that rests is called once at its start, after each word of work, and by its own; else
+ * not. */
+static void tickers_rest(void **state)
+{
+    struct ticked t = {0};
+
+    (void)state;
+    mfs_ticker_work(&t.ticker); /* not started: nothing */
+    assert_int_equal(mfs_ticker_start_resting(&t.ticker, "test", MFS_MSEC, tick, &t), 0);
+    wait_for_calls(&t, 1);
+    mfs_clock_sleep(20 * MFS_MSEC);
+    assert_int_equal(atomic_load(&t.calls), 1);
+    for (unsigned i = 2; i < 100; i++) {
+        mfs_ticker_work(&t.ticker);
+        wait_for_calls(&t, i);
+    }
+    atomic_store(&t.left, 10);
+    mfs_ticker_work(&t.ticker);
+    wait_for_calls(&t, 110);
+    atomic_store(&t.again, true);
+    mfs_ticker_work(&t.ticker);
+    wait_for_calls(&t, 112);
+    mfs_clock_sleep(20 * MFS_MSEC);
+    assert_int_equal(atomic_load(&t.calls), 112);
+    mfs_ticker_hurry(&t.ticker);
+    wait_for_calls(&t, 113);
+    mfs_ticker_stop(&t.ticker);
+    mfs_ticker_work(&t.ticker);
+    assert_int_equal(atomic_load(&t.calls), 113);
+}
+
 static void addresses_with_ports(void **state)
 {
     static const char *const good[] = {"127.0.0.1", "10.0.0.255", "::1", "fe80::1:2"},
@@ -630,6 +688,7 @@ int main(void)
         cmocka_unit_test(no_program_runs_without_its_record),
         cmocka_unit_test(an_input_is_given_where_no_other_user_sees_it),
         cmocka_unit_test(waits_end),
+        cmocka_unit_test(tickers_rest),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

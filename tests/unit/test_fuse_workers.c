@@ -124,10 +124,11 @@ static bool pipe_gone(void *arg, const char *request, size_t len)
     return true;
 }
 
-static void pipe_look(void *arg)
+static bool pipe_look(void *arg)
 {
     (void)arg;
     atomic_fetch_add(&looks, 1);
+    return false;
 }
 
 static const struct mfs_workers_source source = {.ready = pipe_ready,

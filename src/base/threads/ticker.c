@@ -2,7 +2,23 @@
 
 #include <errno.h>
 
+#include "base/clock.h"
 #include "base/threads/thread.h"
+
+/* Mutex held, and given up meanwhile. True: tick is to be called now. */
+static bool wait_for_turn(struct mfs_ticker *t)
+{
+    int64_t wait = t->interval;
+
+    if (t->rests && !atomic_load(&t->work)) {
+        if (!t->again) {
+            pthread_cond_wait(&t->cond, &t->mutex);
+            return false;
+        }
+        wait = t->again - mfs_clock_mono();
+    }
+    return mfs_cond_wait(&t->cond, &t->mutex, wait) == -ETIMEDOUT;
+}
 
 static void *ticker_run(void *arg)
 {
@@ -10,9 +26,11 @@ static void *ticker_run(void *arg)
 
     pthread_mutex_lock(&t->mutex);
     while (!t->stop) {
-        if (!t->due && mfs_cond_wait(&t->cond, &t->mutex, t->interval) != -ETIMEDOUT)
+        if (!t->due && !wait_for_turn(t))
             continue;
         t->due = false;
+        t->again = 0;
+        atomic_store(&t->work, false); /* what is told from here on, that call may miss */
         pthread_mutex_unlock(&t->mutex);
         t->tick(t->arg);
         pthread_mutex_lock(&t->mutex);
@@ -21,8 +39,8 @@ static void *ticker_run(void *arg)
     return NULL;
 }
 
-int mfs_ticker_start(struct mfs_ticker *t, const char *name, int64_t interval,
-                     void (*tick)(void *arg), void *arg)
+static int start(struct mfs_ticker *t, const char *name, int64_t interval, void (*tick)(void *arg),
+                 void *arg)
 {
     int rc;
 
@@ -40,6 +58,38 @@ int mfs_ticker_start(struct mfs_ticker *t, const char *name, int64_t interval,
         pthread_mutex_destroy(&t->mutex);
     t->started = !rc;
     return rc;
+}
+
+int mfs_ticker_start(struct mfs_ticker *t, const char *name, int64_t interval,
+                     void (*tick)(void *arg), void *arg)
+{
+    t->rests = false;
+    return start(t, name, interval, tick, arg);
+}
+
+int mfs_ticker_start_resting(struct mfs_ticker *t, const char *name, int64_t interval,
+                             void (*tick)(void *arg), void *arg)
+{
+    t->rests = true;
+    atomic_store(&t->work, true);
+    return start(t, name, interval, tick, arg);
+}
+
+/* Without the mutex: whoever finds `work` set did so before the next call began, which therefore
+ * comes after what the caller has done. */
+void mfs_ticker_work(struct mfs_ticker *t)
+{
+    if (!t->started || !t->rests || atomic_load(&t->work))
+        return;
+    pthread_mutex_lock(&t->mutex);
+    atomic_store(&t->work, true);
+    pthread_cond_signal(&t->cond);
+    pthread_mutex_unlock(&t->mutex);
+}
+
+void mfs_ticker_again(struct mfs_ticker *t, int64_t ns)
+{
+    t->again = mfs_clock_mono() + ns;
 }
 
 void mfs_ticker_hurry(struct mfs_ticker *t)
@@ -61,7 +111,5 @@ void mfs_ticker_stop(struct mfs_ticker *t)
     pthread_cond_signal(&t->cond);
     pthread_mutex_unlock(&t->mutex);
     pthread_join(t->thread, NULL);
-    pthread_cond_destroy(&t->cond);
-    pthread_mutex_destroy(&t->mutex);
-    t->started = false;
+    t->started = false; /* the mutex stays, for a thread that has found it started */
 }

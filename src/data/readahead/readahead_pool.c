@@ -120,6 +120,7 @@ void mfs_fetch_queue(struct mfs_fetch *f)
         TAILQ_INSERT_BEFORE(at, f, link);
     else
         TAILQ_INSERT_TAIL(&pool->waiting, f, link);
+    mfs_workers_attend(&pool->fetchers);
     mfs_workers_wake(&pool->fetchers);
 }
 
@@ -193,9 +194,10 @@ static void *fetcher(void *arg)
         struct mfs_fetch *f = next_waiting(pool, now);
 
         if (!f) {
+            bool nothing = TAILQ_EMPTY(&pool->waiting);
+
             /* Soon those at work may count no more. */
-            mfs_workers_wait(&pool->fetchers,
-                             TAILQ_EMPTY(&pool->waiting) ? FETCHER_PAUSE : MFS_WORKERS_LONG);
+            mfs_workers_wait(&pool->fetchers, nothing ? FETCHER_PAUSE : MFS_WORKERS_LONG, nothing);
             continue;
         }
         f->refs++;

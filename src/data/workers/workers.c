@@ -80,6 +80,7 @@ void mfs_workers_begin(struct mfs_workers *workers, uint32_t number, int64_t now
 {
     assert(number < workers->most && !workers->since[number] && now);
     workers->since[number] = now;
+    mfs_workers_attend(workers);
     if (workers->has_watcher)
         return;
     if (workers->idle_count)
@@ -103,16 +104,36 @@ void mfs_workers_wake(struct mfs_workers *workers)
     pthread_cond_signal(workers->idle_count ? &workers->idle : &workers->watcher);
 }
 
+void mfs_workers_attend(struct mfs_workers *workers)
+{
+    workers->quiet = false;
+    if (!workers->rests)
+        return;
+    workers->rests = false;
+    pthread_cond_signal(&workers->watcher);
+}
+
 void mfs_workers_hurry(struct mfs_workers *workers)
 {
     pthread_cond_signal(&workers->watcher);
 }
 
-void mfs_workers_wait(struct mfs_workers *workers, int64_t brief)
+static bool any_busy(const struct mfs_workers *workers)
+{
+    for (uint32_t i = 0; i < workers->n; i++)
+        if (workers->since[i])
+            return true;
+    return false;
+}
+
+void mfs_workers_wait(struct mfs_workers *workers, int64_t brief, bool nothing)
 {
     if (!workers->has_watcher) {
         workers->has_watcher = true;
-        mfs_cond_wait(&workers->watcher, workers->lock, brief);
+        workers->rests = nothing && workers->quiet && !any_busy(workers);
+        workers->quiet = true;
+        mfs_cond_wait(&workers->watcher, workers->lock, workers->rests ? SLEEP : brief);
+        workers->rests = false;
         workers->has_watcher = false;
     } else {
         workers->idle_count++;

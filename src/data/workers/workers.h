@@ -29,6 +29,8 @@ struct mfs_workers {
     uint32_t n, entered;
     pthread_cond_t idle, watcher; /* all that wait but one; and that one */
     uint32_t idle_count;
+    bool quiet;   /* nothing has come since the watcher last began a wait … */
+    bool rests;   /* … and so it waits for longer than it was told to */
     double usual; /* ns that a job takes, the last ones counting most */
     bool has_watcher;
     pthread_t *threads;
@@ -50,9 +52,14 @@ void mfs_workers_end(struct mfs_workers *workers, uint32_t number, int64_t now);
 /* There is a job: wakes a worker that waits, if it may begin. The watcher last, as another would
  * have to take its place. */
 void mfs_workers_wake(struct mfs_workers *workers);
+/* There is something that the watcher has to look after by the clock. Costs nothing while it does:
+ * only one that rests is woken. */
+void mfs_workers_attend(struct mfs_workers *workers);
 /* The watcher has to look at the clock earlier than it meant to. */
 void mfs_workers_hurry(struct mfs_workers *workers);
-/* Waits for a job; the watcher, which the caller becomes if there is none, `brief` ns at most. */
-void mfs_workers_wait(struct mfs_workers *workers, int64_t brief);
+/* Waits for a job; the watcher, which the caller becomes if there is none, `brief` ns at most. With
+ * `nothing` to look after by the clock it rests, once a brief wait has passed without a call of
+ * mfs_workers_attend or mfs_workers_begin, which end its rest. */
+void mfs_workers_wait(struct mfs_workers *workers, int64_t brief, bool nothing);
 
 #endif

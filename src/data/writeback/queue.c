@@ -346,6 +346,7 @@ bool mfs_wb_reserve(struct mfs_dirty *d, size_t need)
         queue_oldest(wb, wb->idle_bytes - max / 4);
     if (fits) {
         wb->bytes += need;
+        mfs_workers_attend(&wb->senders);
         d->bytes += need;
     }
     pthread_mutex_unlock(&wb->lock);

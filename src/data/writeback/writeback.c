@@ -1,7 +1,8 @@
 /* Write-behind as a whole: the threads that send chunks and commit files behind the writers' backs.
  * One of the senders that wait also looks at the clock, a few times per max_age, for chunks and
  * commits that are old enough; it need not be woken for that, as a small file's write must not
- * cost a thread switch. */
+ * cost a thread switch. Only when for such a pause nothing was written does it rest, and the next
+ * write wakes it. */
 #include "data/writeback/writeback_impl.h"
 
 #include <assert.h>
@@ -35,6 +36,7 @@ void mfs_wb_commit_at(struct mfs_dirty *d, int64_t at)
     else if (!d->is_due)
         TAILQ_INSERT_TAIL(&wb->due, d, due);
     d->is_due = true;
+    mfs_workers_attend(&wb->senders);
     if (now)
         mfs_workers_wake(&wb->senders);
     pthread_mutex_unlock(&wb->lock);
@@ -124,7 +126,8 @@ static void *sender(void *arg)
 
         mfs_wb_wake_old(wb, now);
         if (!work(wb, number, now))
-            mfs_workers_wait(&wb->senders, sender_pause(wb, now));
+            mfs_workers_wait(&wb->senders, sender_pause(wb, now),
+                             wb->bytes == 0 && TAILQ_EMPTY(&wb->due));
     }
     pthread_mutex_unlock(&wb->lock);
     return NULL;

@@ -78,11 +78,12 @@ static void served_one_less(struct mfs_admission *a)
     a->served--;
 }
 
-void mfs_admission_look(struct mfs_admission *a,
+bool mfs_admission_look(struct mfs_admission *a,
                         bool (*gone)(void *arg, const char *request, size_t len), void *arg)
 {
     int64_t before = mfs_clock_mono() - MFS_KILLED_LOOK;
     struct deferred *d, *next;
+    bool any;
 
     pthread_mutex_lock(&a->lock);
     DL_FOREACH_SAFE(a->queue, d, next)
@@ -90,7 +91,9 @@ void mfs_admission_look(struct mfs_admission *a,
         DL_DELETE(a->queue, d);
         free(d);
     }
+    any = a->queue != NULL;
     pthread_mutex_unlock(&a->lock);
+    return any;
 }
 
 size_t mfs_admission_next(struct mfs_admission *a, char *request)

@@ -27,8 +27,9 @@ bool mfs_admission_admit(struct mfs_admission *a, const char *request, size_t le
 size_t mfs_admission_next(struct mfs_admission *a, char *request);
 
 /* Calls `gone` with each request that has been deferred for MFS_KILLED_LOOK, and forgets it where
- * that returns true: somebody answers it. With the lock held: it must not call back. */
-void mfs_admission_look(struct mfs_admission *a,
+ * that returns true: somebody answers it. With the lock held: it must not call back. Returns
+ * whether any is deferred still. */
+bool mfs_admission_look(struct mfs_admission *a,
                         bool (*gone)(void *arg, const char *request, size_t len), void *arg);
 
 #endif

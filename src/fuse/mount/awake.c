@@ -70,6 +70,14 @@ static void look(void *arg)
         wish(a);
     else if (n < STAY)
         unwish(a);
+    if (n > 0 || a->fd >= 0)
+        mfs_ticker_work(&a->ticker);
+}
+
+void mfs_awake_request(struct mfs_awake *a)
+{
+    if (a != NULL)
+        mfs_ticker_work(&a->ticker);
 }
 
 struct mfs_awake *mfs_awake_start(const struct mfs_metric_set *requests)
@@ -80,7 +88,7 @@ struct mfs_awake *mfs_awake_start(const struct mfs_metric_set *requests)
         return NULL;
     a->requests = requests;
     a->fd = -1;
-    if (mfs_ticker_start(&a->ticker, "mfs-awake", PERIOD, look, a) == 0)
+    if (mfs_ticker_start_resting(&a->ticker, "mfs-awake", PERIOD, look, a) == 0)
         return a;
     free(a);
     return NULL;

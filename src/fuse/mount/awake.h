@@ -17,6 +17,8 @@ struct mfs_metric_set;
 /* Follows the figures of requests (request_metrics.h), which must outlive it. NULL where there is
  * nothing to do, or no memory. */
 struct mfs_awake *mfs_awake_start(const struct mfs_metric_set *requests);
+/* A request has come. Any thread until mfs_awake_stop; costs next to nothing; NULL is fine. */
+void mfs_awake_request(struct mfs_awake *a);
 void mfs_awake_stop(struct mfs_awake *a); /* NULL is fine */
 
 #endif

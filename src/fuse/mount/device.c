@@ -24,6 +24,7 @@
 #include "cluster/placement.h"
 #include "fuse/kernel/killed.h"
 #include "fuse/kernel/nodeids.h"
+#include "fuse/mount/awake.h"
 #include "fuse/uring/uring.h"
 #include "store/store.h"
 
@@ -194,12 +195,13 @@ static ssize_t read_request(struct mfs_fuse *m, char *buf)
 static ssize_t wait_for_request(void *arg, char *buf)
 {
     struct mfs_fuse *m = arg;
-    ssize_t n;
+    ssize_t n = read_request(m, buf);
 
-    do
-        n = read_request(m, buf);
     while (n > 0 && mfs_device_may_wait(buf, (size_t)n) &&
-           !mfs_admission_admit(m->admission, buf, (size_t)n));
+           !mfs_admission_admit(m->admission, buf, (size_t)n)) {
+        mfs_workers_deferred(m->workers);
+        n = read_request(m, buf);
+    }
     return n;
 }
 
@@ -208,6 +210,7 @@ void mfs_device_serve(void *arg, char *buf, size_t len)
     struct mfs_fuse *m = arg;
     struct fuse_buf request = {.mem = buf, .size = len};
 
+    mfs_awake_request(m->awake);
     if (m->serve_inside != NULL && m->serve_inside(m, buf, len))
         return;
     look_at(m, buf, len);
@@ -236,11 +239,11 @@ static bool gone(void *arg, const char *request, size_t len)
     return write(fuse_session_fd(m->se), &out, sizeof out) > 0 || errno == ENOENT;
 }
 
-static void look(void *arg)
+static bool look(void *arg)
 {
     struct mfs_fuse *m = arg;
 
-    mfs_admission_look(m->admission, gone, m);
+    return mfs_admission_look(m->admission, gone, m);
 }
 
 const struct mfs_workers_source mfs_device_source = {.ready = ready,

@@ -216,12 +216,11 @@ static int serve(struct mfs_fuse *m, int channel, struct mfs_err *err)
     if (rc == 0)
         rc = mfs_signals_start(&signals, m, channel);
     if (rc == 0) {
-        struct mfs_awake *awake = m->config->options.no_awake ? NULL : mfs_awake_start(m->requests);
-
+        m->awake = m->config->options.no_awake ? NULL : mfs_awake_start(m->requests);
         rc = mfs_workers_run(m->workers);
         mfs_inside_stop(m); /* its last answers may go by the rings */
         mfs_uring_stop(m->uring);
-        mfs_awake_stop(awake);
+        mfs_awake_stop(m->awake);
         mfs_signals_stop(&signals);
     }
     if (rc < 0)

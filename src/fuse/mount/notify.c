@@ -184,10 +184,7 @@ static void *run(void *arg)
         struct job *j;
 
         if (n->first == NULL) {
-            mfs_cond_wait(&n->wake, &n->lock, MFS_SEC);
-            pthread_mutex_unlock(&n->lock);
-            mfs_retries_sweep(n->m->retries);
-            pthread_mutex_lock(&n->lock);
+            pthread_cond_wait(&n->wake, &n->lock);
             continue;
         }
         j = pop(n);

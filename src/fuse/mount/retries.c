@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/threads/ticker.h"
 
 #define THREADS_MAX 32 /* that try again at one time; others do without */
 #define MOMENT      (1 * MFS_SEC)
@@ -25,10 +26,20 @@ struct retry {
 
 struct mfs_retries {
     struct mfs_vfs *vfs;
-    atomic_uint active;   /* entries in use */
-    pthread_mutex_t lock; /* guards entry; a leaf */
+    struct mfs_ticker ticker; /* rests while no entry is in use */
+    atomic_uint active;       /* entries in use */
+    pthread_mutex_t lock;     /* guards entry; a leaf */
     struct retry entry[THREADS_MAX];
 };
+
+static void sweep(void *arg)
+{
+    struct mfs_retries *r = arg;
+
+    mfs_retries_sweep(r);
+    if (atomic_load(&r->active) > 0)
+        mfs_ticker_work(&r->ticker);
+}
 
 struct mfs_retries *mfs_retries_create(struct mfs_vfs *vfs)
 {
@@ -38,6 +49,10 @@ struct mfs_retries *mfs_retries_create(struct mfs_vfs *vfs)
         return NULL;
     r->vfs = vfs;
     pthread_mutex_init(&r->lock, NULL);
+    if (mfs_ticker_start_resting(&r->ticker, "retries", MOMENT, sweep, r) < 0) {
+        free(r);
+        return NULL;
+    }
     return r;
 }
 
@@ -73,6 +88,7 @@ void mfs_retries_stale(struct mfs_retries *r, pid_t thread)
         e->until = mfs_clock_mono() + MOMENT;
     }
     pthread_mutex_unlock(&r->lock);
+    mfs_ticker_work(&r->ticker);
 }
 
 /* A request of the thread begins; false: it is not trying again. */
@@ -199,6 +215,7 @@ void mfs_retries_destroy(struct mfs_retries *r)
 
     if (r == NULL)
         return;
+    mfs_ticker_stop(&r->ticker);
     while (take_over(r, INT64_MAX, &held))
         release(held);
     pthread_mutex_destroy(&r->lock);

@@ -15,8 +15,9 @@
 
 struct mfs_retries;
 
-struct mfs_retries *mfs_retries_create(struct mfs_vfs *vfs); /* NULL: ENOMEM */
-void mfs_retries_destroy(struct mfs_retries *r);             /* before the vfs. Takes NULL */
+/* Starts a thread. NULL: ENOMEM, or there are too many threads. */
+struct mfs_retries *mfs_retries_create(struct mfs_vfs *vfs);
+void mfs_retries_destroy(struct mfs_retries *r); /* before the vfs. Takes NULL */
 
 void mfs_retries_stale(struct mfs_retries *r, pid_t thread); /* it was told ESTALE */
 
@@ -29,7 +30,8 @@ int mfs_retries_lookup(struct mfs_retries *r, pid_t thread, uint64_t parent, con
 int mfs_retries_open(struct mfs_retries *r, pid_t thread, uint64_t ino, int flags,
                      struct mfs_file **file, bool *keep_cache);
 
-/* Lets go of what was held for longer than a moment; to be called about once a second. */
+/* Lets go of what was held for longer than a moment; a thread does so about once a second while
+ * anything is. */
 void mfs_retries_sweep(struct mfs_retries *r);
 
 #endif

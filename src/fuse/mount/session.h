@@ -45,6 +45,7 @@ struct mfs_fuse {
     struct mfs_admission *admission;
     struct fuse_session *se;
     struct mfs_workers *workers;
+    struct mfs_awake *awake;   /* while they serve; may be NULL */
     struct mfs_inside *inside; /* .memefs, and what is slow: fuse/inside/inside.h */
     bool (*serve_inside)(struct mfs_fuse *m, const char *raw, size_t len);   /* true: it was its */
     enum mfs_workers_urgency (*urgency_inside)(const char *raw, size_t len); /* with that */

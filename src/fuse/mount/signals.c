@@ -18,6 +18,7 @@
 #include "fuse/mount/workers.h"
 
 #define TICK      (50 * MFS_MSEC)
+#define REST      (1 * MFS_SEC) /* once the mount is announced: for what is due by the clock */
 #define UMOUNTING (1 * MFS_SEC) /* time for the kernel to end the session after an unmount */
 
 static void fill(sigset_t *set)
@@ -49,9 +50,9 @@ void mfs_signals_block(void)
 }
 
 /* Waits a little for one of our signals; 0 when none came. */
-static int next_signal(void)
+static int next_signal(int64_t ns)
 {
-    struct timespec tick = {0, TICK};
+    struct timespec tick = {ns / MFS_SEC, ns % MFS_SEC};
     sigset_t set;
     int signo;
 
@@ -124,9 +125,11 @@ static void *run(void *arg)
     bool announced = false;
 
     while (!atomic_load(&s->stop)) {
-        int signo = next_signal();
+        int signo = next_signal(announced ? REST : TICK);
 
         mfs_inside_tick(s->m);
+        if (atomic_load(&s->stop)) /* the signal may be that of mfs_signals_stop */
+            break;
         if (signo == SIGUSR1)
             mfs_metrics_log(s->m->metrics);
         else if (signo == SIGHUP)
@@ -152,5 +155,6 @@ int mfs_signals_start(struct mfs_signals *s, struct mfs_fuse *m, int channel)
 void mfs_signals_stop(struct mfs_signals *s)
 {
     atomic_store(&s->stop, true);
+    pthread_kill(s->thread, SIGUSR1); /* which it waits for with all others */
     pthread_join(s->thread, NULL);
 }

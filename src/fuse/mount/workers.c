@@ -211,6 +211,8 @@ static bool has_read(struct mfs_workers *p, struct worker *w, ssize_t len)
         p->working++;
         look_for_readers(p);
     }
+    if (p->reading == 0 || p->held != NULL)
+        mfs_ticker_work(&p->ticker);
     pthread_mutex_unlock(&p->lock);
     return serves;
 }
@@ -312,13 +314,14 @@ static void *run(void *arg)
     return NULL;
 }
 
-static void drop_what_is_gone(struct mfs_workers *p)
+/* True: it is to be called again. */
+static bool drop_what_is_gone(struct mfs_workers *p)
 {
     int64_t now = mfs_clock_mono();
     struct held *h, *next;
 
     if (now < p->looked + HELD)
-        return;
+        return true;
     p->looked = now;
     pthread_mutex_lock(&p->lock);
     DL_FOREACH_SAFE(p->held, h, next)
@@ -328,21 +331,28 @@ static void drop_what_is_gone(struct mfs_workers *p)
         free(h);
     }
     pthread_mutex_unlock(&p->lock);
-    p->source->look(p->arg);
+    return p->source->look(p->arg);
 }
 
 /* Do all those that work wait for something, without having told? */
 static void look(void *arg)
 {
     struct mfs_workers *p = arg;
-
-    drop_what_is_gone(p);
+    bool again = drop_what_is_gone(p);
 
     pthread_mutex_lock(&p->lock);
     if (p->reading == 0 && p->taken == p->seen && !p->stop)
         let_one_read(p);
     p->seen = p->taken;
+    again |= p->reading == 0 || p->held != NULL;
     pthread_mutex_unlock(&p->lock);
+    if (again)
+        mfs_ticker_work(&p->ticker);
+}
+
+void mfs_workers_deferred(struct mfs_workers *p)
+{
+    mfs_ticker_work(&p->ticker);
 }
 
 /* Lock held. Of those that serve, none is disturbed. */
@@ -376,7 +386,7 @@ int mfs_workers_run(struct mfs_workers *p)
     rc = make(p);
     pthread_mutex_unlock(&p->lock);
     if (rc == 0)
-        rc = mfs_ticker_start(&p->ticker, "fuse-look", LOOK, look, p);
+        rc = mfs_ticker_start_resting(&p->ticker, "fuse-look", LOOK, look, p);
     if (rc < 0)
         end_with(p, rc);
     wait_for_all(p);

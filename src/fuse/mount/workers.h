@@ -10,7 +10,7 @@
  * something: when nobody waits for a request, and fewer workers than processors are at work,
  * another one is woken, or made, until `most` of them serve requests. A worker is at work unless it
  * has told that it waits (base/waits.h). A wait that is not told is noticed by a look every 50 ms
- * while requests come.
+ * while nobody waits for a request; else, with nothing held or deferred, no thread looks.
  *
  * When `most` serve requests two more threads read on: what tells why everything waits must not
  * wait with it. They serve what is urgent, and hold what is not in memory for the first worker that
@@ -47,7 +47,9 @@ struct mfs_workers_source {
     /* Of one that has been held for a while: true: nobody waits for it any more, and it was
      * answered. With a lock held: does not wait, and does not call back. */
     bool (*gone)(void *arg, const char *request, size_t len);
-    void (*look)(void *arg); /* from time to time, by another thread: at what the source defers */
+    /* From time to time, by another thread: at what the source defers. False: there is nothing; it
+     * is called again after mfs_workers_deferred. */
+    bool (*look)(void *arg);
     size_t size;
 };
 
@@ -60,6 +62,10 @@ void mfs_workers_destroy(struct mfs_workers *w); /* takes NULL; none runs */
 /* Returns when there are no more requests, or after mfs_workers_stop, when each request that was
  * taken is served: 0, or the -errno of the source or of the first thread's start. Once. */
 int mfs_workers_run(struct mfs_workers *w);
+
+/* The source has deferred something, at which it has to look from time to time. Any thread, does
+ * not block. */
+void mfs_workers_deferred(struct mfs_workers *w);
 
 /* No further request is waited for. Any thread; at once. */
 void mfs_workers_stop(struct mfs_workers *w);

@@ -144,4 +144,6 @@ void mfs_closes_flush(void *arg)
                      strerror(-rc));
     }
     free(list);
+    if (mfs_opens_any_later(meta)) /* their opens are being registered, or there is no memory */
+        mfs_ticker_work(&meta->closes_ticker);
 }

@@ -95,6 +95,7 @@ void mfs_link_counts_done(struct mfs_meta *meta, const char *txn, int64_t begun,
     p->next = d->list;
     d->list = p;
     pthread_mutex_unlock(&d->mutex);
+    mfs_ticker_work(&meta->closes_ticker);
 }
 
 /* --- forgetting ---------------------------------------------------------------------------------

@@ -111,6 +111,7 @@ void mfs_parents_touch(struct mfs_meta *meta, uint64_t dir, struct timespec now)
     if (c)
         note(c, now, seen);
     pthread_mutex_unlock(&p->mutex);
+    mfs_ticker_work(&meta->parents_ticker);
 }
 
 /* The same rule as parent_changed in partition/names/dir.c. */
@@ -187,11 +188,13 @@ static void mark_sent(struct mfs_parents *p, const struct flush *f)
     pthread_mutex_unlock(&p->mutex);
 }
 
-/* What went out is merged on until no attributes are around that were fetched before. */
-static void forget_old(struct mfs_parents *p)
+/* What went out is merged on until no attributes are around that were fetched before. Returns
+ * whether anything is left. */
+static bool forget_old(struct mfs_parents *p)
 {
     int64_t now = mfs_clock_mono();
     struct change *c, *next;
+    bool left;
 
     pthread_mutex_lock(&p->mutex);
     HASH_ITER(hh, p->changes, c, next)
@@ -201,7 +204,9 @@ static void forget_old(struct mfs_parents *p)
         HASH_DEL(p->changes, c);
         free(c);
     }
+    left = p->changes != NULL;
     pthread_mutex_unlock(&p->mutex);
+    return left;
 }
 
 static void send_flush(struct mfs_meta *meta, struct flush *f)
@@ -227,8 +232,10 @@ void mfs_parents_flush(void *arg)
     struct mfs_meta *meta = arg;
     struct flush *f = malloc(sizeof *f);
 
-    if (!f)
+    if (!f) {
+        mfs_ticker_work(&meta->parents_ticker);
         return;
+    }
     for (int round = 0; round < FLUSH_ROUNDS; round++) {
         collect(meta->parents, f);
         if (f->n) {
@@ -239,5 +246,6 @@ void mfs_parents_flush(void *arg)
             break;
     }
     free(f);
-    forget_old(meta->parents);
+    if (forget_old(meta->parents))
+        mfs_ticker_work(&meta->parents_ticker);
 }

@@ -79,6 +79,7 @@ void mfs_settles_add(struct mfs_meta *meta, uint64_t dir, const char *name, uint
     DL_APPEND(s->list, p);
     many = ++s->n >= AT_ONCE;
     pthread_mutex_unlock(&s->mutex);
+    mfs_ticker_work(&meta->closes_ticker);
     if (many)
         mfs_ticker_hurry(&meta->closes_ticker);
 }

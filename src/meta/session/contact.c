@@ -109,17 +109,23 @@ static void drop_kernel_copies(struct mfs_meta *meta, struct mfs_gate *gate)
 /* The kernel does not ask whether it may still show what it keeps. While this client may miss a
  * failover the kernel is to keep nothing for longer than until the next tick; one more time when
  * that is over, as answers may have been on their way. A thread of its own: one that waits for
- * partitions may wait long just then. */
+ * partitions may wait long just then. In contact it rests until the contact may be over, unless it
+ * is told of a new table, a lapse or a session without notices. */
 void mfs_contact_tick(void *arg)
 {
     struct mfs_meta *meta = arg;
+    int64_t left = mfs_store_contact_left(meta->store, MFS_TRUST_KEPT);
     bool out = atomic_load(&meta->forgotten.resets_reported) != mfs_store_resets(meta->store) ||
-               !mfs_store_in_contact(meta->store, MFS_TRUST_KEPT) || meta->unsubscribed;
+               left <= 0 || meta->unsubscribed;
 
     if ((out || meta->was_out) && !atomic_load(&meta->forgotten.drops)) {
         drop_kernel_copies(meta, NULL);
         meta->was_out = out;
     }
+    if (out || meta->was_out)
+        mfs_ticker_work(&meta->contact_ticker);
+    else if (left < INT64_MAX)
+        mfs_ticker_again(&meta->contact_ticker, left);
 }
 
 /* A node's partitions fail over one right after the other: when the first of these drops was not

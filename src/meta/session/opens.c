@@ -16,6 +16,7 @@
 
 #include "meta/session/opens.h"
 #include "meta/session/session.h"
+#include "meta/session/unregistered_opens.h"
 
 struct open {
     uint64_t ino;
@@ -218,6 +219,7 @@ bool mfs_opens_add_unregistered(struct mfs_meta *meta, uint64_t ino)
     if (e)
         add_unregistered(o, e, false);
     pthread_mutex_unlock(&o->mutex);
+    mfs_unregistered_work(meta->unregistered);
     return e != NULL;
 }
 
@@ -271,6 +273,18 @@ void mfs_opens_end_registering(struct mfs_meta *meta, const struct mfs_open_coun
     if (failed)
         put_off(o, mfs_placement_home(list[0].ino));
     pthread_mutex_unlock(&o->mutex);
+    mfs_unregistered_work(meta->unregistered);
+}
+
+bool mfs_opens_any_to_register(struct mfs_meta *meta)
+{
+    struct mfs_opens *o = meta->opens;
+    bool any;
+
+    pthread_mutex_lock(&o->mutex);
+    any = !TAILQ_EMPTY(&o->unregistered);
+    pthread_mutex_unlock(&o->mutex);
+    return any;
 }
 
 bool mfs_opens_take_unregistered_of(struct mfs_meta *meta, uint64_t ino, int64_t before,
@@ -340,6 +354,7 @@ void mfs_opens_add_registered(struct mfs_meta *meta, uint64_t ino, uint64_t sid)
         e->reopened = true;
     }
     pthread_mutex_unlock(&o->mutex);
+    mfs_unregistered_work(meta->unregistered);
 }
 
 /* --- what partitions learn later ------------------------------------------------------------ */
@@ -364,6 +379,7 @@ bool mfs_opens_closed(struct mfs_meta *meta, uint64_t ino)
         e->closed++;
     }
     pthread_mutex_unlock(&o->mutex);
+    mfs_ticker_work(&meta->closes_ticker);
     return counted;
 }
 
@@ -381,6 +397,7 @@ void mfs_opens_read(struct mfs_meta *meta, uint64_t ino, struct timespec atime)
     if (e)
         e->atime = atime;
     pthread_mutex_unlock(&o->mutex);
+    mfs_ticker_work(&meta->closes_ticker);
 }
 
 void mfs_opens_merge_read(struct mfs_meta *meta, struct mfs_attr *attr)
@@ -451,6 +468,17 @@ size_t mfs_opens_take_later(struct mfs_meta *meta, struct mfs_later *list, size_
     return n;
 }
 
+bool mfs_opens_any_later(struct mfs_meta *meta)
+{
+    struct mfs_opens *o = meta->opens;
+    bool any;
+
+    pthread_mutex_lock(&o->mutex);
+    any = !TAILQ_EMPTY(&o->later);
+    pthread_mutex_unlock(&o->mutex);
+    return any;
+}
+
 void mfs_opens_locked(struct mfs_meta *meta, uint64_t ino)
 {
     struct mfs_opens *o = meta->opens;
@@ -504,5 +532,6 @@ size_t mfs_opens_renew(struct mfs_meta *meta, uint64_t sid, struct mfs_open_stat
     }
     meta->sid = sid;
     pthread_mutex_unlock(&o->mutex);
+    mfs_unregistered_work(meta->unregistered);
     return n;
 }

@@ -63,6 +63,7 @@ bool mfs_opens_take_unregistered_of(struct mfs_meta *meta, uint64_t ino, int64_t
 #define MFS_OPENS_ANY UINT32_MAX
 size_t mfs_opens_take_unregistered(struct mfs_meta *meta, uint32_t part, int64_t before,
                                    struct mfs_open_count *list, size_t most, uint64_t *sid);
+bool mfs_opens_any_to_register(struct mfs_meta *meta); /* that no thread is registering */
 void mfs_opens_end_registering(struct mfs_meta *meta, const struct mfs_open_count *list, size_t n);
 
 /* The inode was read at that time; its partition learns it later. */
@@ -81,5 +82,6 @@ bool mfs_opens_take_later_of(struct mfs_meta *meta, uint64_t ino, struct mfs_lat
                              uint64_t *sid);
 size_t mfs_opens_take_later(struct mfs_meta *meta, struct mfs_later *list, size_t most,
                             uint64_t *sid);
+bool mfs_opens_any_later(struct mfs_meta *meta); /* is there anything, taken now or not? */
 
 #endif

@@ -141,6 +141,7 @@ static void renew_session(struct mfs_meta *meta)
     if (begin_somewhere(meta, &sid))
         return;
     meta->unsubscribed = true;
+    mfs_ticker_work(&meta->contact_ticker);
     n = mfs_opens_renew(meta, sid, &list);
     meta->session_began = mfs_clock_mono();
     mfs_warn("meta", "session %016" PRIx64 " had expired; %016" PRIx64 " takes over %zu open files",

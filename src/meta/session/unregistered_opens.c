@@ -37,6 +37,7 @@ struct mfs_unregistered {
     struct mfs_meta *meta;
     atomic_uint removing;       /* calls under way that may take a file's last name */
     _Atomic int64_t removed_at; /* mono: the last one has ended */
+    atomic_bool work;           /* set under mutex: something may be due; else the thread rests */
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t cond;
@@ -264,6 +265,31 @@ static void answer_first(struct mfs_unregistered *u)
         DL_APPEND(u->list, w);
 }
 
+/* Without the mutex: whoever finds `work` set did so before the next scan. */
+void mfs_unregistered_work(struct mfs_unregistered *u)
+{
+    if (!u || atomic_load(&u->work))
+        return;
+    pthread_mutex_lock(&u->mutex);
+    atomic_store(&u->work, true);
+    pthread_cond_signal(&u->cond);
+    pthread_mutex_unlock(&u->mutex);
+}
+
+/* With the mutex held, but not while it is at it. */
+static void scan(struct mfs_unregistered *u, int64_t now)
+{
+    bool left;
+
+    atomic_store(&u->work, false);
+    pthread_mutex_unlock(&u->mutex);
+    register_older(u->meta, now - REGISTER_AFTER);
+    left = mfs_opens_any_to_register(u->meta);
+    pthread_mutex_lock(&u->mutex);
+    if (left)
+        atomic_store(&u->work, true);
+}
+
 static void *run(void *arg)
 {
     struct mfs_unregistered *u = arg;
@@ -273,13 +299,14 @@ static void *run(void *arg)
     pthread_mutex_lock(&u->mutex);
     while (!u->stop) {
         now = mfs_clock_mono();
-        if (now >= next) {
-            pthread_mutex_unlock(&u->mutex);
-            register_older(u->meta, now - REGISTER_AFTER);
-            pthread_mutex_lock(&u->mutex);
+        if (now >= next && atomic_load(&u->work)) {
+            scan(u, now);
             next = now + SCAN_INTERVAL;
         } else if (u->list) {
             answer_first(u);
+        } else if (!atomic_load(&u->work)) {
+            pthread_cond_wait(&u->cond, &u->mutex);
+            next = mfs_clock_mono() + SCAN_INTERVAL;
         } else {
             mfs_cond_wait(&u->cond, &u->mutex, next - now);
         }
@@ -299,6 +326,7 @@ int mfs_unregistered_create(struct mfs_unregistered **unregistered, struct mfs_m
     if (!u)
         return -ENOMEM;
     u->meta = meta;
+    atomic_init(&u->work, true);
     TAILQ_INIT(&u->creations);
     pthread_mutex_init(&u->mutex, NULL);
     rc = mfs_cond_init(&u->cond);

@@ -28,6 +28,8 @@ struct mfs_unregistered;
 int mfs_unregistered_create(struct mfs_unregistered **unregistered, struct mfs_meta *meta);
 /* Calls at once what was to be called later. NULL is fine. */
 void mfs_unregistered_destroy(struct mfs_unregistered *u);
+/* Something is to be registered, sooner or later. The caller holds no lock. NULL is fine. */
+void mfs_unregistered_work(struct mfs_unregistered *u);
 
 /* Opens the file if it is known under a lease. */
 bool mfs_unregistered_open(struct mfs_unregistered *u, uint64_t ino, struct mfs_attr *attr);

@@ -131,7 +131,7 @@ static struct mfs_lock_waiter *take_due(struct mfs_lock_wait *lw)
 /* When a thread has to look at the list next. */
 static int64_t next_look(const struct mfs_lock_wait *lw)
 {
-    int64_t now = mfs_clock_mono(), sleep = LOOK_LAST;
+    int64_t now = mfs_clock_mono(), sleep = lw->list != NULL ? LOOK_LAST : IDLE;
     struct mfs_lock_waiter *w;
 
     DL_FOREACH2(lw->list, w, after)
