@@ -49,7 +49,11 @@ void mfs_stage_dir_get(struct mfs_stage_dir *d)
 
 static void finish(struct mfs_stage_dir *d)
 {
-    int rc = d->takes ? mfs_stage_keep_fd(d, d->from, d->to, &d->st, (mode_t)-1) : 0;
+    int rc;
+
+    if (d->parent && d->to >= 0 && strcmp(d->to_name, ".") != 0)
+        mfs_stage_remove_remains(d);
+    rc = d->takes ? mfs_stage_keep_fd(d, d->from, d->to, &d->st, (mode_t)-1) : 0;
 
     if (rc < 0)
         mfs_stage_fail(d->stage, d, NULL, true, rc, "attributes: %s", strerror(-rc));

@@ -167,6 +167,20 @@ bool mfs_stage_is_there(int dir, const char *name, int fd);
 /* Has this user made the open file? Others may have planted one, as its name is no secret. */
 bool mfs_stage_is_own(const struct mfs_stage *s, int fd);
 
+/* ---- remains.c ------------------------------------------------------------------------------- */
+
+/* With plan.shared, when nothing has failed: of processes that died. */
+void mfs_stage_remove_remains(const struct mfs_stage_dir *d);
+
+/* How long nothing is to be seen of those that have begun what is deferred. */
+struct mfs_stage_others {
+    int64_t looked, since;
+    uint64_t sum;
+    bool told;
+};
+/* A line tells of one that has not gone on for long. While no task runs. */
+void mfs_stage_watch_others(const struct mfs_stage *s, struct mfs_stage_others *o);
+
 /* ---- attributes.c ---------------------------------------------------------------------------- */
 
 /* Owner, mode, extended attributes and ACLs, times: in this order. `created` is the mode that the
@@ -205,6 +219,7 @@ void mfs_stage_tally_expected(struct mfs_stage_tally *t); /* all of it is known 
 void mfs_stage_tally_result(struct mfs_stage_tally *t, struct mfs_stage_result *result);
 /* What others have counted, in place of all that was. */
 void mfs_stage_tally_set(struct mfs_stage_tally *t, const struct mfs_stage_counts *c);
+uint64_t mfs_stage_tally_failed(struct mfs_stage_tally *t);
 /* A line on stderr, above the progress. */
 void mfs_stage_tally_say(struct mfs_stage_tally *t, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));

@@ -2,6 +2,7 @@
  * it polls both ends of all of them. */
 #include "stage/nodes.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,6 +26,7 @@
 #include "stage/impl.h"
 #include "stage/words.h"
 
+#define TOKEN     MFS_STAGE_TEMPORARY "token."
 #define LOOK_EACH 100             /* ms */
 #define LINE_MOST ((size_t)65536) /* bytes */
 #define SILENT    (10 * MFS_SEC)  /* since a word of it, when all is there: it is given up */
@@ -57,7 +60,8 @@ struct run {
     struct command *command;
     struct pollfd *poll;
     int target;     /* the directory that the copies come into; -1: it is not open */
-    char token[64]; /* a file in it; "": none */
+    char token[64]; /* a file in it, which is locked; "": none */
+    int lock;       /* the token's; -1: there is none */
 };
 
 /* ---- the plan -------------------------------------------------------------------------------- */
@@ -95,27 +99,75 @@ static int put_body(struct run *r)
 
 /* ---- the target ------------------------------------------------------------------------------ */
 
+/* A call that was killed has left its token, which nobody has locked. */
+static void remove_old_tokens(int target)
+{
+    int dir = openat(target, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *names = dir < 0 ? NULL : fdopendir(dir);
+    const struct dirent *e;
+
+    if (!names && dir >= 0)
+        close(dir);
+    while (names && (e = readdir(names))) {
+        struct stat st;
+        int fd;
+
+        if (strncmp(e->d_name, TOKEN, strlen(TOKEN)) != 0 ||
+            (fd = openat(target, e->d_name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)) < 0)
+            continue;
+        if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() && !st.st_size &&
+            !flock(fd, LOCK_EX | LOCK_NB))
+            unlinkat(target, e->d_name, 0);
+        close(fd);
+    }
+    if (names)
+        closedir(names);
+}
+
+/* It is locked as long as the call goes on, or till its process dies. Another call may have taken
+ * it for an old one before that: then it is made again. */
+static int make_token(struct run *r)
+{
+    for (;;) {
+        struct stat ours, there;
+        char random[33];
+        int fd, rc = mfs_random_hex(random, sizeof random / 2);
+
+        if (rc)
+            return rc;
+        snprintf(r->token, sizeof r->token, TOKEN "%s", random);
+        fd = openat(r->target, r->token, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd < 0)
+            rc = -errno;
+        else if (flock(fd, LOCK_EX) < 0 && errno == EINTR)
+            rc = -EINTR;
+        else if (!fstat(fd, &ours) && !fstatat(r->target, r->token, &there, AT_SYMLINK_NOFOLLOW) &&
+                 ours.st_ino == there.st_ino)
+            r->lock = fd;
+        if (r->lock >= 0)
+            return 0;
+        *r->token = '\0';
+        if (fd >= 0)
+            close(fd);
+        if (rc)
+            return rc;
+    }
+}
+
 /* Each worker looks for it, so that none copies into a directory of its own. */
 static int put_token(struct run *r, struct mfs_err *err)
 {
-    char path[PATH_MAX], random[33];
-    int rc = mfs_stage_target_directory(r->plan, path, sizeof path), fd = -1;
+    char path[PATH_MAX];
+    int rc = mfs_stage_target_directory(r->plan, path, sizeof path);
 
     if (!rc)
         rc = mfs_file_mkdirs(path, 0777);
-    if (!rc)
-        rc = mfs_random_hex(random, sizeof random / 2);
     if (!rc && (r->target = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
         rc = -errno;
     if (!rc) {
-        snprintf(r->token, sizeof r->token, MFS_STAGE_TEMPORARY "%s", random);
-        fd = openat(r->target, r->token, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        rc = fd < 0 ? -errno : 0;
+        remove_old_tokens(r->target);
+        rc = make_token(r);
     }
-    if (fd >= 0)
-        close(fd);
-    else
-        *r->token = '\0';
     return rc ? mfs_err_set(err, rc, "%s: %s", path, strerror(-rc)) : 0;
 }
 
@@ -130,6 +182,8 @@ static void remove_token(struct run *r)
         known = !statx(r->target, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC,
                        STATX_ATIME | STATX_MTIME, &st);
         unlinkat(r->target, r->token, 0);
+        close(r->lock);
+        remove_old_tokens(r->target); /* of which the locks may have been held till now */
         if (known)
             futimens(r->target,
                      (const struct timespec[2]){{st.stx_atime.tv_sec, st.stx_atime.tv_nsec},
@@ -389,7 +443,7 @@ static void follow(struct run *r)
 static int open_run(struct run *r, const struct mfs_stage_nodes *nodes,
                     const struct mfs_stage_plan *plan)
 {
-    *r = (struct run){.nodes = nodes, .plan = plan, .n = nodes->n, .target = -1};
+    *r = (struct run){.nodes = nodes, .plan = plan, .n = nodes->n, .target = -1, .lock = -1};
     mfs_buf_init(&r->body);
     r->tally = mfs_stage_tally_create(plan->progress, NULL);
     r->crew = mfs_stage_crew_create(r->tally);

@@ -344,6 +344,7 @@ static void finish_late(struct mfs_stage *s)
 
 static int copy_all(struct mfs_stage *s, struct mfs_stage_result *result, struct mfs_err *err)
 {
+    struct mfs_stage_others others = {0};
     struct mfs_stage_counter *counter;
     struct mfs_stage_dir *top = NULL;
     int rc = open_target(s, &top, err), lock;
@@ -362,8 +363,10 @@ static int copy_all(struct mfs_stage *s, struct mfs_stage_result *result, struct
     mfs_stage_pool_wait(s->pool);
     while (mfs_stage_walk_deferred(s)) {
         mfs_stage_pool_wait(s->pool);
+        mfs_stage_watch_others(s, &others);
         mfs_clock_sleep(DEFERRED_WAIT);
     }
+    mfs_stage_remove_remains(top);
     mfs_stage_count_end(counter);
     settle(s, top);
     mfs_stage_unlock(s, top->to, lock);

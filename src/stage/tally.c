@@ -270,6 +270,16 @@ void mfs_stage_fail(struct mfs_stage *s, const struct mfs_stage_dir *d, const ch
     pthread_mutex_unlock(&t->mutex);
 }
 
+uint64_t mfs_stage_tally_failed(struct mfs_stage_tally *t)
+{
+    uint64_t failed;
+
+    pthread_mutex_lock(&t->mutex);
+    failed = t->failed;
+    pthread_mutex_unlock(&t->mutex);
+    return failed;
+}
+
 void mfs_stage_tally_say(struct mfs_stage_tally *t, const char *fmt, ...)
 {
     va_list ap;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # memefs stage-in and stage-out --nodes and --shared: the same call on several nodes copies everything once; a node that does not
 # see the source, or that dies, leaves its part to the others.
-# ctest: release waits long=25
+# ctest: release waits long=35
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 need rsync jq
@@ -35,6 +35,31 @@ ln -s ../f002 "$D/a/b/s"
 mkfifo "$D/c/fifo"
 touch -d '2001-02-03 04:05:06.5' "$D/a/b" "$D/c" "$D/a" "$D"
 cp -a "$D" "$T/cp"
+
+say "one is stopped: another one waits for it, of which the end of this test tells"
+mkdir "$MNT0/bigs"
+head -c 100000000 /dev/urandom >"$MNT0/bigs/big"
+unfinished()
+{
+    compgen -G "$T/stopped/bigs/.memefs-stage.*.????????????????" || true
+}
+begin()
+{
+    rm -rf "$T/stopped"
+    memefs stage-out --shared --jobs 1 "$MNT0/bigs" "$T/stopped" >/dev/null 2>&1 &
+    stopped=$!
+    until gone "$stopped" || [ -n "$(unfinished)" ]; do :; done
+    kill -STOP "$stopped" 2>/dev/null && [ ! -e "$T/stopped/bigs/big" ] && [ -n "$(unfinished)" ]
+}
+for _ in {1..20}; do
+    ! begin || break
+    kill -CONT "$stopped" 2>/dev/null || true
+    wait "$stopped" || true
+done
+left=$(basename "$(unfinished)")
+[ -n "$left" ] || fail "it is too fast to be stopped"
+timeout 110 memefs stage-out --shared "$MNT0/bigs" "$T/stopped" >/dev/null 2>"$T/waits.err" &
+waits=$!
 
 say "one call, on all nodes"
 rm -rf "$MNT0/in"
@@ -145,6 +170,7 @@ for signal in INT KILL; do
 done
 memefs stage-in --nodes all "$D" "$MNT0/in" || fail "repeated it fails"
 same "$T/cp" "$MNT1/in/src"
+no_temporaries "$MNT0"
 rm -r "$MNT0/in"
 
 say "one does not see the source"
@@ -168,7 +194,7 @@ wait "$pid" 2>/dev/null || true
 wait "$other" || fail "the other one fails: $(cat "$T/err0")"
 same "$T/cp" "$MNT2/in/src"
 stage in 0 "$D" "$MNT0/in" || fail "fails: $(cat "$T/err0")"
-# An unfinished copy of the dead node may be left, of a file that another one has finished.
+# An unfinished copy of the dead node may be left until its locks end, of a file that another one has finished.
 
 say "without --shared it is one's own"
 rm -r "$MNT0/in"
@@ -181,5 +207,16 @@ if kill -STOP "$pid" 2>/dev/null; then
     kill -CONT "$pid"
 fi
 wait "$pid" || fail "the first one fails"
+say "the one that is stopped is named, and goes on"
+must_happen 60 grep -q 'bigs/big: another process has begun it, and has not gone on for 30 s' "$T/waits.err"
+kill -CONT "$stopped"
+wait "$stopped" || fail "the one that was stopped fails"
+wait "$waits" || fail "the one that waited fails: $(cat "$T/waits.err")"
+cmp "$MNT0/bigs/big" "$T/stopped/bigs/big"
+
+say "what the dead have left of files that are there is removed"
+touch "$T/stopped/$left" "$T/stopped/bigs/$left"
+memefs stage-out --shared "$MNT0/bigs" "$T/stopped" >/dev/null
+no_temporaries "$T/stopped"
 expect_fail 1 timeout 20 memefs stage-out --shared "$MNT0/in" http://127.0.0.1:1/x
 deployment_stop
