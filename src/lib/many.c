@@ -83,8 +83,8 @@ static void take(void *arg, size_t i, int rc, const struct mfs_attr *attr, const
     if (rc == 0 && is_asked_for_rights(all->fs, attr))
         return;
     if (rc == 0)
-        rc =
-            mfs_lib_get_told(all->fs, attr, content, n, item->buf, item->len, alloc, &item->result);
+        rc = mfs_lib_get_told(all->fs, &all->name[i], attr, content, n, item->buf, item->len, alloc,
+                              &item->result);
     if (rc < 0)
         item->result = rc;
     if (rc != 0)

@@ -269,6 +269,16 @@ static int get_small(struct memefs *fs, const struct mfs_attr *attr, size_t cap,
     return 1;
 }
 
+/* The object has been read, if `len` bytes are all of it. */
+static void count_reading(struct memefs *fs, uint64_t dir, const char *name,
+                          const struct mfs_attr *attr, size_t len)
+{
+    struct mfs_meta *meta = mfs_vfs_meta(fs->vfs);
+
+    if (len == attr->size)
+        mfs_meta_read_end(meta, mfs_meta_read_begin(meta, attr, dir, name));
+}
+
 int mfs_lib_get_known(struct memefs *fs, uint64_t dir, const char *name, void *buf, size_t cap,
                       void **alloc, int64_t *size)
 {
@@ -283,8 +293,10 @@ int mfs_lib_get_known(struct memefs *fs, uint64_t dir, const char *name, void *b
         return rc;
     *size = (int64_t)attr.size;
     if (len == 0 || mfs_meta_content(mfs_vfs_meta(fs->vfs), attr.ino, attr.version, 0, len,
-                                     alloc != NULL ? *alloc : buf))
+                                     alloc != NULL ? *alloc : buf)) {
+        count_reading(fs, dir, name, &attr, len);
         return 1;
+    }
     if (alloc != NULL) {
         free(*alloc);
         *alloc = NULL;
@@ -292,8 +304,9 @@ int mfs_lib_get_known(struct memefs *fs, uint64_t dir, const char *name, void *b
     return 0;
 }
 
-int mfs_lib_get_told(struct memefs *fs, const struct mfs_attr *attr, const void *content,
-                     size_t stored, void *buf, size_t cap, void **alloc, int64_t *size)
+int mfs_lib_get_told(struct memefs *fs, const struct mfs_name *name, const struct mfs_attr *attr,
+                     const void *content, size_t stored, void *buf, size_t cap, void **alloc,
+                     int64_t *size)
 {
     size_t len, n;
     int rc = get_small(fs, attr, cap, alloc, &len);
@@ -308,6 +321,7 @@ int mfs_lib_get_told(struct memefs *fs, const struct mfs_attr *attr, const void 
         memcpy(buf, content, n);
     if (len > n)
         memset((char *)buf + n, 0, len - n);
+    count_reading(fs, name->dir, name->name, attr, len);
     return 1;
 }
 
@@ -363,6 +377,8 @@ int64_t mfs_lib_get_open(struct memefs *fs, const char *path, void *buf, size_t 
         f->attr.size = attr.size;
     if (n == 0)
         n = alloc != NULL ? read_alloc(f, alloc) : read_into(f, buf, cap);
+    if (n < 0 || (alloc == NULL && (size_t)n > cap))
+        mfs_vfs_does_not_count(f->open);
     mfs_lib_close(f);
     return n;
 }

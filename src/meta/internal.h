@@ -29,6 +29,7 @@ struct mfs_unregistered;
 struct mfs_link_counts;
 struct mfs_settles;
 struct mfs_outcomes;
+struct mfs_reads;
 
 /* When something counts as left behind. Tests shorten them. */
 struct mfs_meta_limits {
@@ -114,6 +115,7 @@ struct mfs_meta {
     struct mfs_link_counts *link_counts;
     struct mfs_settles *settles;
     struct mfs_outcomes *outcomes;
+    struct mfs_reads *reads;
     struct mfs_ticker session_ticker, contact_ticker, parents_ticker, closes_ticker, chores_ticker;
     struct mfs_ticker giveback_ticker;
     struct mfs_store_watch contact_watch;

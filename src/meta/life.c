@@ -41,6 +41,7 @@ static void free_meta(struct mfs_meta *meta)
     mfs_link_counts_destroy(meta->link_counts);
     mfs_settles_destroy(meta->settles);
     mfs_outcomes_destroy(meta->outcomes);
+    mfs_reads_destroy(meta->reads);
     mfs_metric_set_destroy(meta->metrics);
     pthread_mutex_destroy(&meta->room.mutex);
     free(meta);
@@ -155,8 +156,10 @@ int mfs_meta_create(struct mfs_meta **out, struct mfs_store *store,
     meta->link_counts = mfs_link_counts_create();
     meta->settles = mfs_settles_create();
     meta->outcomes = mfs_outcomes_create();
+    meta->reads = mfs_reads_create(meta);
     if (!meta->dirs || !meta->files || !meta->contents || !meta->shards || !meta->parents ||
-        !meta->opens || !meta->giveback || !meta->link_counts || !meta->settles || !meta->outcomes)
+        !meta->opens || !meta->giveback || !meta->link_counts || !meta->settles ||
+        !meta->outcomes || !meta->reads)
         goto fail;
     rc = mfs_metric_set_create(&meta->metrics, opts->metrics, mfs_meta_metrics, MFS_META_METRICS);
     if (!rc)
@@ -185,6 +188,7 @@ void mfs_meta_destroy(struct mfs_meta *meta)
     if (!meta)
         return;
     stop_threads(meta);
+    mfs_reads_stop(meta->reads); /* with what follows from them, which others have to be told */
     stop_notices(meta);
     mfs_parents_flush(meta);
     flush_later(meta);

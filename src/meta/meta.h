@@ -387,6 +387,24 @@ int mfs_meta_append_end(struct mfs_meta *meta, uint64_t ino, uint64_t number, bo
                         const struct mfs_range *place, uint32_t drop, uint64_t *old_version,
                         struct mfs_attr *attr);
 
+/* --- files that go when they have been read (decisions/0045) ------------------------------- */
+
+/* A reading of a file, of the content that it had when it was opened. NULL stands for one that does
+ * not count. Any thread; none of these blocks. */
+struct mfs_read;
+/* The file has just been opened, with these attributes, by that name of directory `parent`; NULL:
+ * the one that is known of it, if any, is taken away if it was the last time. NULL if it is no file
+ * of which readings are counted (as all but those with mfs_hint_reads), or an empty one, of which
+ * the content may be yet to come, or ENOMEM. */
+struct mfs_read *mfs_meta_read_begin(struct mfs_meta *meta, const struct mfs_attr *attr,
+                                     uint64_t parent, const char *name);
+/* It is closed: its partition learns of it a moment later, if this client lives that long, and once
+ * at most. When it has been read as often as its hint says it loses that name, within a second or
+ * so, and others in directories with such a hint within a minute. Frees *read. */
+void mfs_meta_read_end(struct mfs_meta *meta, struct mfs_read *read);
+/* It does not count. Frees *read. */
+void mfs_meta_read_forget(struct mfs_read *read);
+
 /* --- directories -------------------------------------------------------------------------- */
 
 /* All entries of a directory at one time (names that exist throughout are there exactly once), with
@@ -472,11 +490,12 @@ ssize_t mfs_meta_getxattr(struct mfs_meta *meta, uint64_t ino, const char *name,
 ssize_t mfs_meta_listxattr(struct mfs_meta *meta, uint64_t ino, char *buf, size_t cap);
 
 /* Hints are shown as extended attributes, but kept in the record (decisions/0038). Sets one of a
- * directory, as `mask` says: MFS_SET_HINTS (attr->hints) or MFS_SET_TTL (attr->ttl), 0: none, and
- * leaves its new attributes there. `flags` as setxattr(2), XATTR_REPLACE to take it away.
- * -EOPNOTSUPP: it is no directory. */
-#define MFS_XATTR_PLACE "user.memefs.place" /* listed where there is MFS_HINT_PLACE */
-#define MFS_XATTR_TTL   "user.memefs.ttl"   /* where the ttl is not 0 */
+ * directory, as `mask` says: MFS_SET_PLACE or MFS_SET_READS (of attr->hints) or MFS_SET_TTL
+ * (attr->ttl), 0: none, and leaves its new attributes there. `flags` as setxattr(2), XATTR_REPLACE
+ * to take it away. -EOPNOTSUPP: it is no directory. */
+#define MFS_XATTR_PLACE "user.memefs.place"              /* listed where there is MFS_HINT_PLACE */
+#define MFS_XATTR_TTL   "user.memefs.ttl"                /* where the ttl is not 0 */
+#define MFS_XATTR_READS "user.memefs.delete-after-reads" /* where mfs_hint_reads is not 0 */
 int mfs_meta_set_hint(struct mfs_meta *meta, uint64_t ino, uint32_t mask, int flags,
                       struct mfs_attr *attr);
 

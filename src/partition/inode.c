@@ -65,6 +65,11 @@ void mfs_rec_add_i64(char *rec, size_t at, int64_t by)
         mfs_rec_put_i64(rec, at, sum);
 }
 
+uint32_t mfs_rec_reads(const char *rec)
+{
+    return mfs_hint_reads(mfs_rec_u32(rec, MFS_REC_RDEV));
+}
+
 struct mfs_inode mfs_inode_open(struct RedisModuleCtx *ctx, struct mfs_span ino, int mode)
 {
     struct mfs_inode i = {.key = mfs_key_open(ctx, 'I', ino, mode)};
@@ -143,6 +148,16 @@ void mfs_inode_count_freed(struct RedisModuleCtx *ctx)
     mfs_key_count(ctx, "#freed");
 }
 
+void mfs_inode_forget_reads(struct RedisModuleCtx *ctx, struct mfs_span ino)
+{
+    struct RedisModuleKey *key = mfs_key_named(ctx, "#reads", MFS_REDIS_WRITE);
+    struct RedisModuleString *field = mfs_redis.CreateString(ctx, ino.p, ino.n);
+
+    mfs_key_drop_field(key, field);
+    mfs_redis.FreeString(ctx, field);
+    mfs_key_close(key);
+}
+
 /* Removes the inode and all that is kept with it; takes over *i. */
 static void free_inode(struct RedisModuleCtx *ctx, struct mfs_inode *i, struct mfs_span ino,
                        int64_t stripe_size, struct mfs_answer *a)
@@ -152,6 +167,8 @@ static void free_inode(struct RedisModuleCtx *ctx, struct mfs_inode *i, struct m
     bool more = mfs_rec_i64(i->rec, MFS_REC_END) > stripe_size;
     struct RedisModuleKey *stripe;
 
+    if (mfs_inode_type(i) == MFS_TYPE_FILE && mfs_rec_reads(i->rec) > 0)
+        mfs_inode_forget_reads(ctx, ino);
     memcpy(data_end, i->rec + MFS_REC_END, sizeof data_end);
     mfs_key_delete(i->key);
     mfs_inode_close(i);
@@ -180,15 +197,15 @@ bool mfs_inode_orphan(struct RedisModuleCtx *ctx, struct mfs_span ino, bool orph
     return changed;
 }
 
-void mfs_inode_ttl(struct RedisModuleCtx *ctx, struct mfs_span ino, bool live)
+void mfs_inode_list_ttl(struct RedisModuleCtx *ctx, struct mfs_span ino, const char *rec)
 {
     struct RedisModuleKey *key = mfs_key_named(ctx, "#ttl", MFS_REDIS_WRITE);
     struct RedisModuleString *field = mfs_redis.CreateString(ctx, ino.p, ino.n);
 
-    if (live)
-        mfs_key_drop_field(key, field);
-    else
+    if (rec && (mfs_rec_i64(rec, MFS_REC_STORED) > 0 || mfs_rec_reads(rec) > 0))
         mfs_key_set_field(ctx, key, field, "0", 1);
+    else
+        mfs_key_drop_field(key, field);
     mfs_redis.FreeString(ctx, field);
     mfs_key_close(key);
 }

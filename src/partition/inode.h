@@ -64,9 +64,18 @@ void mfs_inode_count_freed(struct RedisModuleCtx *ctx);
 /* #orphans has those of no name that are open. False: it was as it is to be. */
 bool mfs_inode_orphan(struct RedisModuleCtx *ctx, struct mfs_span ino, bool orphan);
 
-/* Files in the directory live as long as its record says: #ttl has those that are to be looked at,
- * and when that was done last (seconds, as text). `live`: they are to live for ever. */
-void mfs_inode_ttl(struct RedisModuleCtx *ctx, struct mfs_span ino, bool live);
+/* How often a regular file is read until its names go, or those of a directory's files; 0: they
+ * stay. */
+uint32_t mfs_rec_reads(const char *rec);
+
+/* Files in a directory live as long as its record says, or until they have been read: #ttl has
+ * those that are to be looked at, and when that was done last (seconds, as text). Puts it there, or
+ * takes it away when the record says no such thing any more, or there is none (NULL). */
+void mfs_inode_list_ttl(struct RedisModuleCtx *ctx, struct mfs_span ino, const char *rec);
+
+/* #reads: of regular files that are to be read so often, how often that was done since their
+ * content changed (files/reads.c). Forgets this one. */
+void mfs_inode_forget_reads(struct RedisModuleCtx *ctx, struct mfs_span ino);
 
 /* Takes away what of MFS_DROP_* it has; not of a directory. The inode is open for writing, and the
  * caller tells the journal of its record. */

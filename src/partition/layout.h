@@ -4,6 +4,7 @@
 #define MFS_PARTITION_LAYOUT_H
 
 #include <assert.h>
+#include <stdint.h>
 
 /* Inode record, little-endian. A time is i64 seconds and u32 nanoseconds. */
 #define MFS_RECORD_FORMAT 1
@@ -39,15 +40,33 @@ static_assert(MFS_REC_ATIME + MFS_TIME_LEN == MFS_REC_MTIME &&
                   MFS_REC_CTIME + MFS_TIME_LEN == MFS_RECORD_FIXED,
               "one after another");
 
-/* Hints (decisions/0038): what a directory says of files that are yet to be made in it, and a file
- * of how it was made. 0 in records of before there were any. */
+/* Hints (decisions/0038, 0045): what a directory says of files that are yet to be made in it, and a
+ * file of how it was made. 0 in records of before there were any. */
 #define MFS_HINT_PLACE    0x03U /* one of: */
 #define MFS_HINT_LOCAL    0x01U /* at the node whose client makes the file */
 #define MFS_HINT_SPREAD   0x02U /* over all partitions, as without a hint */
 #define MFS_HINT_NODE     0x03U /* at the node … */
 #define MFS_HINT_TOGETHER 0x04U /* file: all of its stripes are in its home partition */
-#define MFS_HINT_NODE_AT  8     /* … of this id, 24 bits */
-#define MFS_HINT_NODES    (1U << (32 - MFS_HINT_NODE_AT))
+#define MFS_HINT_NODE_AT  8     /* … of this id, 16 bits */
+#define MFS_HINT_NODES    0x10000U
+#define MFS_HINT_READS_AT 24    /* so often a file is read, then its names go; 0: it stays */
+#define MFS_HINT_READS    0xffU /* at most */
+
+static inline uint32_t mfs_hint_node(uint32_t hints)
+{
+    return hints >> MFS_HINT_NODE_AT & (MFS_HINT_NODES - 1);
+}
+
+static inline uint32_t mfs_hint_reads(uint32_t hints)
+{
+    return hints >> MFS_HINT_READS_AT;
+}
+
+/* These hints with another number of reads. */
+static inline uint32_t mfs_hint_with_reads(uint32_t hints, uint32_t reads)
+{
+    return (hints & ((1U << MFS_HINT_READS_AT) - 1)) | reads << MFS_HINT_READS_AT;
+}
 
 /* Seconds; more than a record of now has ever been a time. */
 #define MFS_TTL_MAX 0xffffffffLL
@@ -69,9 +88,11 @@ static_assert(MFS_REC_ATIME + MFS_TIME_LEN == MFS_REC_MTIME &&
 #define MFS_SET_GID   0x04U
 #define MFS_SET_ATIME 0x08U
 #define MFS_SET_MTIME 0x10U
-#define MFS_SET_CTIME 0x20U /* else ctime becomes now */
-#define MFS_SET_HINTS 0x400U
+#define MFS_SET_CTIME 0x20U  /* else ctime becomes now */
+#define MFS_SET_PLACE 0x400U /* of a directory's hints all but the reads */
 #define MFS_SET_TTL   0x800U
+#define MFS_SET_READS 0x1000U /* of its hints */
+#define MFS_SET_HINTS (MFS_SET_PLACE | MFS_SET_TTL | MFS_SET_READS)
 
 /* What a change of a file's content or owner takes away, in the same atomic step: capabilities
  * always; set-user-ID, and set-group-ID if its group may execute it, unless the caller may keep

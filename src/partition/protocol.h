@@ -125,7 +125,8 @@ enum mfs_effect { MFS_EFFECTS(MFS_EFFECT_NAME) MFS_NEFFECTS };
     EACH(fsck_seq, 3, 0, CHANGES)                                                                  \
     EACH(fsck_lost, 4, 8, CHANGES)                                                                 \
     EACH(scan, 4, 0, READS)                                                                        \
-    EACH(alone, 1, 0, ASKS)
+    EACH(alone, 1, 0, ASKS)                                                                        \
+    EACH(reads, 2, 0, MARKS)
 
 /* Those for others. */
 #define MFS_OTHER_COMMANDS(EACH)                                                                   \
@@ -209,6 +210,9 @@ enum { MFS_APPEND_KEEP = 256 };
 
 /* P ino: a session, a number, and this when the place is kept so. */
 enum { MFS_PLACE_LEN = 16, MFS_PLACE_LEASED = 'L' };
+
+/* A value of #reads, and an item of mfs_reads. */
+enum { MFS_READS_LEN = 12, MFS_READS_ITEM = 20 };
 
 /* How an answer of append ends. */
 enum mfs_append_status { MFS_APPEND_STORED = 'S', MFS_APPEND_PLACE = 'P' };

@@ -182,11 +182,12 @@ int mfs_stage_keep_fd(const struct mfs_stage_dir *d, int from, int to, const str
     return rc ? rc : xattrs;
 }
 
-void mfs_stage_keep_place(const struct mfs_stage_dir *d)
+void mfs_stage_keep_hints(const struct mfs_stage_dir *d)
 {
     const struct pair pair = {d->from, d->to, NULL, NULL};
 
     keep_xattr(&pair, HINTS "place"); /* an error is told when all attributes are kept */
+    keep_xattr(&pair, HINTS "delete-after-reads");
 }
 
 /* What has the name may be another user's, who may write into the directory: only what this process

@@ -189,8 +189,8 @@ int mfs_stage_keep_fd(const struct mfs_stage_dir *d, int from, int to, const str
                       mode_t created);
 /* Are there any that a copy has to have, but for a label that the system gives by itself? */
 bool mfs_stage_has_xattrs(int fd);
-/* Where files of a directory are to be (docs/reference/hints.md): before any is made in it. */
-void mfs_stage_keep_place(const struct mfs_stage_dir *d);
+/* The hints that files of a directory are made by (docs/reference/hints.md): before any is. */
+void mfs_stage_keep_hints(const struct mfs_stage_dir *d);
 int mfs_stage_keep_name(const struct mfs_stage_dir *d, const char *from, const char *to,
                         const struct stat *st);
 int mfs_stage_keep_owner(const struct mfs_stage_dir *d, int to, const struct stat *st);

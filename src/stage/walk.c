@@ -188,7 +188,7 @@ static void run_directory(struct mfs_stage_task *task)
             d->takes = true;
             if (!strcmp(i->to, "."))
                 finish_late(d);
-            mfs_stage_keep_place(d);
+            mfs_stage_keep_hints(d);
             add_all(d);
         }
         mfs_stage_dir_put(d);

@@ -144,6 +144,19 @@ static int open_plain(struct mfs_file *f, struct mfs_attr *attr)
     return 0;
 }
 
+/* Its release ends a reading of the file, which counts (meta/meta.h): not of who writes it. */
+static void begin_reading(struct mfs_file *f, const struct mfs_attr *attr)
+{
+    if (!mfs_flags_write(f->flags) && !(f->flags & O_TRUNC) && !f->created)
+        f->read = mfs_meta_read_begin(f->node->vfs->meta, attr, 0, NULL);
+}
+
+void mfs_vfs_does_not_count(struct mfs_file *f)
+{
+    mfs_meta_read_forget(f->read);
+    f->read = NULL;
+}
+
 int mfs_vfs_open(struct mfs_vfs *vfs, uint64_t ino, int flags, struct mfs_file **file,
                  bool *keep_cache)
 {
@@ -165,6 +178,7 @@ int mfs_vfs_open(struct mfs_vfs *vfs, uint64_t ino, int flags, struct mfs_file *
         detach(f);
         return rc;
     }
+    begin_reading(f, &attr);
     *keep_cache = keeps_pages(f, &attr);
     *file = f;
     return 0;
@@ -194,6 +208,7 @@ static int finish_create(struct mfs_vfs *vfs, struct mfs_file *f, bool created, 
         detach(f);
         return rc;
     }
+    begin_reading(f, attr);
     *keep_cache = keeps_pages(f, attr);
     mfs_vnode_overlay(v, attr);
     mfs_tail_tell(v, &attr->size);
@@ -331,6 +346,7 @@ void mfs_vfs_release(struct mfs_file *f)
 {
     struct mfs_vnode *v = f->node;
     struct mfs_vfs *vfs = v->vfs;
+    struct mfs_read *read = f->read;
     bool unlinked = atomic_load(&vfs->removals) != f->removals;
     uint64_t ino = v->ino;
     int rc = 0;
@@ -344,8 +360,10 @@ void mfs_vfs_release(struct mfs_file *f)
                  strerror(-rc));
     mfs_file_unlock_rest(f);
     mfs_lock_wait_kick(vfs->waits, ino);
+    f->read = NULL;
     detach(f);
     rc = mfs_meta_close(vfs->meta, ino, unlinked);
+    mfs_meta_read_end(vfs->meta, read);
     if (rc < 0 && rc != -ESTALE)
         mfs_warn("vfs", "inode %llx: close: %s", (unsigned long long)ino, strerror(-rc));
 }

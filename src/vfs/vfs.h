@@ -217,6 +217,10 @@ void mfs_vfs_open_invalidates(struct mfs_file *file);
  * an fsync after a write with O_DSYNC, so that the write does it. */
 void mfs_vfs_bypasses(struct mfs_file *file);
 
+/* Its release is not to count as one of a file that goes after so many readings: it was not opened
+ * for a program, or not read. */
+void mfs_vfs_does_not_count(struct mfs_file *file);
+
 /* close(2): data out, fcntl locks of the owner gone, those of the open file about to go. */
 int mfs_vfs_flush(struct mfs_file *file, uint64_t lock_owner);
 int mfs_vfs_fsync(struct mfs_file *file);

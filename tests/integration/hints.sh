@@ -9,6 +9,8 @@ need jq setfattr getfattr python3
 
 MEMORY=256M
 PLACE=user.memefs.place
+READS=user.memefs.delete-after-reads
+readers=()
 
 place() # DIRECTORY VALUE
 {
@@ -56,12 +58,15 @@ mkdir d
 refused "Invalid argument" "local, spread, or node:NAME with one of node-0, node-1, node-2, node-3" place locale d
 refused "Invalid argument" "one of node-0" place node:node-9 d
 refused "Invalid argument" "one of node-0" place "$(head -c 300 /dev/zero | tr '\0' x)" d
-refused "Invalid argument" "there are user.memefs.place and user.memefs.ttl" color red d
+refused "Invalid argument" "there are user.memefs.place, user.memefs.ttl and user.memefs.delete-after-reads" color red d
 for value in 0 -1 3s 4294967296 1.5; do
     refused "Invalid argument" "seconds, from 1 to 4294967295" ttl $value d
 done
-for hint in delete-after-reads pin replicas stripe; do
-    refused "Operation not supported" "not followed; there are user.memefs.place and user.memefs.ttl" $hint 1 d
+for value in 0 -1 256 two; do
+    refused "Invalid argument" "a number from 1 to 255" delete-after-reads $value d
+done
+for hint in pin replicas stripe; do
+    refused "Operation not supported" "not followed; there are user.memefs.place" $hint 1 d
 done
 is_placed "" d
 expect_fail 1 setfattr -x $PLACE d
@@ -135,6 +140,75 @@ expect_fail 1 getfattr -n user.memefs.ttl short/one
 while sleep 1; do echo again >>"$MNT1/short/fresh"; done &
 writer=$!
 
+say "files that have been read"
+mkdir read out
+setfattr -n user.memefs.ttl -v 86400 read
+setfattr -n $READS -v 3 read
+mkdir read/placed read/late "$MNT1/read/linked"
+place read/placed node:1
+memefs layout --json "$MNT1/read/placed" | jq -e '.hints == {place: "node:node-1", ttl: "86400", "delete-after-reads": "3"}' >/dev/null ||
+    fail "$(memefs layout --json "$MNT1/read/placed")"
+equal "$READS $PLACE user.memefs.ttl" "$(getfattr -d read/placed | sed -n 's/=.*//p' | sort | xargs)" "attributes"
+refused "Operation not supported" "a directory's, for the files that are made in it" delete-after-reads 3 d/f100
+for n in {1..24}; do head -c $((n * n * 2000)) /dev/urandom | tee "read/f$n" >"$T/f$n"; done
+for n in {1..6}; do echo "$n" >"read/placed/f$n"; echo "$n" >"$MNT1/read/twice$n"; echo "$n" >"read/late/f$n"; done
+for name in held mapped written moved linked/name; do cp "$T/f9" "read/$name"; done
+ln read/linked/name read/name
+mv read/moved out/moved
+exec 6<"$MNT1/read/held"
+for top in "$MNT0" "$MNT1" "$MNT0"; do # 3 readers of each at the same time
+    (cd "$top/read" && printf '%s\n' f{1..24} placed/f{1..6} held name | xargs -P 4 -n 4 sha256sum) >"$T/read.${#readers[@]}" &
+    readers+=($!)
+done
+for pid in "${readers[@]}"; do wait "$pid" || fail "a reader did not find all files"; done
+for n in 0 1 2; do
+    for f in {1..24}; do equal "$(sha256sum <"$T/f$f" | cut -d ' ' -f 1)" "$(sed -n "s/  f$f\$//p" "$T/read.$n")" "f$f as reader $n saw it"; done
+done
+for _ in 1 2; do
+    cat "$MNT1"/read/twice* read/late/* >/dev/null
+done
+for _ in {1..5}; do
+    cat out/moved >/dev/null
+    exec 7<>read/written # who may write does not count
+    exec 7<&-
+done
+python3 - "$MNT0/read/mapped" <<'END' || fail "a mapped file"
+import mmap, os, sys, time
+path = sys.argv[1]
+fd = os.open(path, os.O_RDONLY)
+content = mmap.mmap(fd, 0, prot=mmap.PROT_READ)
+os.close(fd)  # mapped: it is not closed for the kernel
+for _ in range(2):
+    whole = open(path, "rb").read()
+time.sleep(1)
+assert os.path.exists(path) and content[:] == whole
+content.close()
+END
+has_open() # PID PATH
+{
+    [ "$(readlink "/proc/$1/fd/0")" = "$2" ]
+}
+reader_dies() # the kernel closes what it had open
+{
+    python3 -c 'import time; time.sleep(60)' <read/written &
+    must_happen 10 has_open $! "$MNT0/read/written"
+    kill -9 $!
+    wait $! 2>/dev/null || true
+}
+reader_dies
+reader_dies
+have_been_read()
+{
+    [ "$(cd "$MNT1/read" && echo f* placed/* held mapped name)" = "f* placed/* held mapped name" ] &&
+        [ "$(cd "$MNT0/read" && echo f* placed/* [hmn]*)" = "f* placed/* [hmn]*" ]
+}
+must_happen 20 have_been_read
+cmp "$T/f9" <&6 || fail "what was open is not readable any more"
+exec 6<&-
+equal "late linked placed twice1 twice2 twice3 twice4 twice5 twice6 written" "$(cd read && echo *)" "what is to be read"
+equal 6 "$(find read/late -type f | wc -l)" "files that may be read once more"
+equal "$(sha256sum <"$T/f9")" "$(sha256sum <out/moved)" "what was moved out"
+
 say "what copies them takes no offence"
 equal "" "$(getfattr -d d/f100)" "attributes of a file"
 cp --preserve=xattr d/f100 d/in/none/preserved || fail "cp"
@@ -201,7 +275,7 @@ touch -d 2001-01-01 short/sub/old # … the time of which is not what counts
 sleep 2
 [ -e "$MNT1/short/sub/old" ] || fail "a new file with an old time is gone"
 rm -r short
-(cd "$MNT0" && find . -type f -print0 | sort -z | xargs -0 sha256sum) >"$T/sums"
+(cd "$MNT0" && find . -path ./read -prune -o -type f -print0 | sort -z | xargs -0 sha256sum) >"$T/sums"
 fsck_silent
 
 say "nodes come and go"
@@ -212,6 +286,12 @@ equal 1 "$(nodes_of d/f5000000 | wc -w)" "nodes of a file"
 is_placed node:node-2 "$MNT1/d"
 head -c 5000000 /dev/urandom >d/late # where there is no such node, as without a hint
 [ "$(nodes_of d/late | wc -w)" -gt 1 ] || fail "$(memefs layout d/late)"
+equal "1 2 3 4 5 6" "$(cat "$MNT1"/read/late/* | xargs)" "files with one reading left"
+cat read/written >/dev/null
+are_read() # also by the name that no reader came by
+{
+    [ "$(cd "$MNT0/read" && echo late/* linked/* written* twice?)" = "late/* linked/* written* $(echo twice{1..6})" ]
+}
 refused "Invalid argument" "one of node-0, node-1, node-3, node-4" place node:2 d
 place d/f4096 node:2 # it is one of those: nothing to do
 
@@ -235,7 +315,8 @@ for n in {1..32}; do
     if head -c 300000 /dev/urandom 2>/dev/null >"full/f$n"; then made=$((made + 1)); fi
 done
 [ "$made" -ge 24 ] || fail "of 32 files at a full node $made could be made"
-rm -r full d here keep
+must_happen 60 are_read
+rm -r full d here keep read out
 equal "" "$(ls -A "$MNT1")" "what is left"
 fsck_silent
 grep -q ' 0 stripes: clean$' "$T/fsck.out" || fail "stripes are left: $(cat "$T/fsck.out")"

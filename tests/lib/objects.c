@@ -301,6 +301,66 @@ static void look_whole(const char *bytes, ssize_t n)
         CHECK(bytes[i] == bytes[0]);
 }
 
+/* Is it there, for as long as it takes to tell that it has been read? */
+static bool stays(const char *mounted)
+{
+    struct stat st;
+
+    for (int i = 0; i < 10; i++) {
+        if (stat(mounted, &st) < 0)
+            return false;
+        usleep(100000);
+    }
+    return true;
+}
+
+static void expect_gone(const char *mounted)
+{
+    struct stat st;
+
+    for (int i = 0; i < 200 && stat(mounted, &st) == 0; i++)
+        usleep(100000);
+    CHECK(stat(mounted, &st) < 0);
+}
+
+/* A get of all of it is a reading, also in a batch. */
+static void test_reads(void)
+{
+    static const char *const mounted[] = {"o/reads/small", "o/reads/large", "o/reads/a",
+                                          "o/reads/b"};
+    struct memefs_item items[] = {{.path = "/o/reads/a"}, {.path = "/o/reads/b"}};
+    void *buf;
+
+    GOOD(memefs_mkdir(fs, "/o/reads", 0755));
+    GOOD(memefs_setxattr(fs, "/o/reads", "user.memefs.delete-after-reads", "2", 1, 0));
+    GOOD(memefs_put(fs, "/o/reads/small", "small", 5, 0));
+    GOOD(memefs_put(fs, "/o/reads/large", big, sizeof big, 0));
+    GOOD(memefs_put(fs, "/o/reads/a", "a", 1, 0));
+    GOOD(memefs_put(fs, "/o/reads/b", "b", 1, 0));
+    EQUAL(5, memefs_get(fs, "/o/reads/small", got, sizeof got));
+    EQUAL(sizeof big, memefs_get_alloc(fs, "/o/reads/large", &buf));
+    free(buf);
+    for (int i = 0; i < 3; i++) { /* not all of it */
+        EQUAL(5, memefs_get(other, "/o/reads/small", got, 4));
+        EQUAL(sizeof big, memefs_get(other, "/o/reads/large", got, 100));
+    }
+    EQUAL(0, memefs_mget(other, items, 2));
+    for (size_t i = 0; i < 2; i++) {
+        free(items[i].buf);
+        items[i].buf = NULL;
+    }
+    for (size_t i = 0; i < sizeof mounted / sizeof *mounted; i++)
+        CHECK(stays(mounted[i]));
+    EQUAL(5, memefs_get(other, "/o/reads/small", got, sizeof got));
+    EQUAL(sizeof big, memefs_get(other, "/o/reads/large", got, sizeof got));
+    CHECK(memcmp(big, got, sizeof big) == 0);
+    EQUAL(0, memefs_mget(fs, items, 2));
+    for (size_t i = 0; i < 2; i++)
+        free(items[i].buf);
+    for (size_t i = 0; i < sizeof mounted / sizeof *mounted; i++)
+        expect_gone(mounted[i]);
+}
+
 static void test_whole(void)
 {
     pthread_t putters[2];
@@ -369,6 +429,7 @@ int main(int argc, char **argv)
     test_kinds_in_a_batch();
     test_heavy_batch();
     test_whole();
+    test_reads();
     test_rights();
     GOOD(memefs_disconnect(other));
     GOOD(memefs_disconnect(fs));

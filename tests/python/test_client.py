@@ -259,6 +259,21 @@ def test_where_things_are(client, root):
     assert client.lost() == []
 
 
+def test_objects_that_go_when_they_are_read(client, root, mounted):
+    client.mkdir(f"{root}/d")
+    client.setxattr(f"{root}/d", "user.memefs.delete-after-reads", b"2")
+    client.put(f"{root}/d/got", b"got")
+    client.put(f"{root}/d/opened", b"opened")
+    for _ in range(2):
+        assert client.get(f"{root}/d/got") == b"got"
+        with client.open(f"{root}/d/opened", "rb") as file:
+            assert file.read() == b"opened"
+    patience = time.monotonic() + 20
+    while os.listdir(mounted / "d") and time.monotonic() < patience:
+        time.sleep(0.1)
+    assert os.listdir(mounted / "d") == []
+
+
 def test_copies_of_a_client(client, root):
     client.put(f"{root}/f", b"x")
     with pickle.loads(pickle.dumps(client)) as copy:

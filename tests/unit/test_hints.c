@@ -19,6 +19,7 @@
 
 #define PLACE  MFS_XATTR_PLACE
 #define TTL    MFS_XATTR_TTL
+#define READS  MFS_XATTR_READS
 #define NPARTS 3 /* of the fixture; here partition p is at node p */
 
 static int parse(const char *text, uint32_t *hints)
@@ -28,11 +29,11 @@ static int parse(const char *text, uint32_t *hints)
 
 static void texts(void **state)
 {
-    static const char *const wrong[] = {"",        "Local",     "local ",        "node",
-                                        "node:",   "node:x",    "node:-1",       "node:node-",
-                                        "node: 1", "spread\n",  "node:16777216", "node:node-1x",
-                                        "node:1 ", "nodes:one", "local,spread",  "node:0x1"};
-    static const char *const right[] = {"local", "spread", "node:node-0", "node:node-16777215"};
+    static const char *const wrong[] = {"",        "Local",     "local ",       "node",
+                                        "node:",   "node:x",    "node:-1",      "node:node-",
+                                        "node: 1", "spread\n",  "node:65536",   "node:node-1x",
+                                        "node:1 ", "nodes:one", "local,spread", "node:0x1"};
+    static const char *const right[] = {"local", "spread", "node:node-0", "node:node-65535"};
     char text[MFS_HINT_TEXT_MAX], longer[200];
     uint32_t hints;
 
@@ -44,6 +45,8 @@ static void texts(void **state)
     }
     assert_int_equal(parse("node:7", &hints), 0);
     mfs_hint_place_text(hints | MFS_HINT_TOGETHER, text);
+    assert_string_equal(text, "node:node-7");
+    mfs_hint_place_text(mfs_hint_with_reads(hints, MFS_HINT_READS), text);
     assert_string_equal(text, "node:node-7");
     mfs_hint_place_text(0, text);
     assert_string_equal(text, "");
@@ -70,6 +73,28 @@ static void times(void **state)
         assert_int_equal(mfs_hint_parse_ttl(wrong[i], strlen(wrong[i]), &ttl), -EINVAL);
 }
 
+static void numbers_of_reads(void **state)
+{
+    static const char *const wrong[] = {"", "0", "-1", "+1", "1.5", "1 ", "0x1", "256", "two"};
+    uint32_t reads, hints;
+
+    (void)state;
+    for (uint32_t n = 1; n <= MFS_HINT_READS; n++) {
+        char text[8];
+
+        snprintf(text, sizeof text, "%u", n);
+        assert_int_equal(mfs_hint_parse_reads(text, strlen(text), &reads), 0);
+        assert_int_equal(reads, n);
+        hints = mfs_hint_with_reads(MFS_HINT_NODE | 65535U << MFS_HINT_NODE_AT, n);
+        assert_int_equal(mfs_hint_reads(hints), n);
+        assert_int_equal(mfs_hint_node(hints), 65535);
+        assert_int_equal(hints & MFS_HINT_PLACE, MFS_HINT_NODE);
+    }
+    assert_int_equal(mfs_hint_reads(mfs_hint_with_reads(UINT32_MAX, 0)), 0);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_equal(mfs_hint_parse_reads(wrong[i], strlen(wrong[i]), &reads), -EINVAL);
+}
+
 static void names(void **state)
 {
     (void)state;
@@ -77,6 +102,7 @@ static void names(void **state)
     assert_int_equal(mfs_hint_of("user.memefs"), MFS_HINT_IS_NONE);
     assert_int_equal(mfs_hint_of(PLACE), MFS_HINT_IS_PLACE);
     assert_int_equal(mfs_hint_of(TTL), MFS_HINT_IS_TTL);
+    assert_int_equal(mfs_hint_of(READS), MFS_HINT_IS_READS);
     assert_int_equal(mfs_hint_of("user.memefs.pin"), MFS_HINT_IS_REFUSED);
     assert_int_equal(mfs_hint_of("user.memefs.places"), MFS_HINT_IS_UNKNOWN);
     assert_int_equal(mfs_hint_of("user.memefs."), MFS_HINT_IS_UNKNOWN);
@@ -232,6 +258,229 @@ static void files_whose_time_is_over(void **state)
     assert_int_equal(mfs_vfs_getxattr(a.vfs, sub, TTL, NULL, 0), -ENODATA);
     assert_int_equal(mfs_vfs_removexattr(b.vfs, sub, TTL, NULL), -ENODATA);
     assert_int_equal(mfs_vfs_rmdir(a.vfs, dir, "sub"), 0);
+}
+
+/* As programs' clients are: they know names, under leases. */
+static void leased(struct client *c)
+{
+    struct mfs_store_opts opts = {.node = REDIS_FIXTURE_NODE};
+
+    assert_int_equal(mfs_store_create(&c->store, redis_fixture_table(vfs_redis), &opts), 0);
+    assert_int_equal(mfs_vfs_create(&c->vfs, c->store, &(struct mfs_vfs_opts){.leases = true}), 0);
+    mfs_vfs_on_invalidate(c->vfs, drop, c);
+}
+
+static int setup_leased(void **state)
+{
+    (void)state;
+    assert_int_equal(redis_fixture_reset(vfs_redis), 0);
+    leased(&a);
+    leased(&b);
+    return 0;
+}
+
+static int set_reads(struct client *c, uint64_t ino, const char *value, int flags)
+{
+    return mfs_vfs_setxattr(c->vfs, ino, READS, value, strlen(value), flags, &root);
+}
+
+static void has_reads(struct client *c, uint64_t ino, const char *value)
+{
+    char text[16] = "";
+    ssize_t n = mfs_vfs_getxattr(c->vfs, ino, READS, text, sizeof text - 1);
+
+    assert_int_equal(n, value ? (ssize_t)strlen(value) : -ENODATA);
+    if (value)
+        assert_string_equal(text, value);
+}
+
+/* One hint does not change another. */
+static void together(void **state)
+{
+    uint64_t dir = new_dir(MFS_ROOT_INO, "d"), sub;
+    char list[128];
+
+    (void)state;
+    assert_int_equal(set_reads(&a, dir, "256", 0), -EINVAL);
+    assert_int_equal(set_reads(&a, dir, "3", XATTR_REPLACE), -ENODATA);
+    assert_int_equal(set_reads(&a, dir, "255", XATTR_CREATE), 0);
+    assert_int_equal(set_reads(&b, dir, "3", XATTR_CREATE), -EEXIST);
+    assert_int_equal(set(&b, dir, "node:2", XATTR_CREATE), 0);
+    assert_int_equal(set_ttl(&a, dir, "1000", 0), 0);
+    sub = new_dir(dir, "sub");
+    has_reads(&b, sub, "255");
+    has_place(&b, sub, "node:node-2");
+    assert_int_equal(mfs_vfs_getxattr(b.vfs, sub, TTL, NULL, 0), 4);
+    assert_int_equal(mfs_vfs_listxattr(b.vfs, sub, false, list, sizeof list),
+                     sizeof PLACE + sizeof TTL + sizeof READS);
+    assert_int_equal(set(&b, sub, "spread", 0), 0);
+    has_reads(&a, sub, "255");
+    assert_int_equal(set_reads(&a, sub, "7", XATTR_REPLACE), 0);
+    has_place(&b, sub, "spread");
+    assert_int_equal(mfs_vfs_removexattr(b.vfs, sub, PLACE, NULL), 0);
+    has_reads(&a, sub, "7");
+    assert_int_equal(mfs_vfs_removexattr(a.vfs, dir, READS, NULL), 0);
+    has_reads(&b, dir, NULL);
+    has_place(&b, dir, "node:node-2");
+    assert_int_equal(mfs_vfs_removexattr(a.vfs, dir, READS, NULL), -ENODATA);
+}
+
+static uint64_t written(struct client *c, uint64_t dir, const char *name)
+{
+    struct mfs_attr attr;
+    struct mfs_file *f;
+    bool keep;
+
+    assert_int_equal(mfs_vfs_create_open(c->vfs, dir, name, 0600, O_RDWR, &root, &attr, &f, &keep),
+                     0);
+    put(f, "content", 0);
+    close_file(f);
+    return attr.ino;
+}
+
+static void read_once(struct client *c, uint64_t dir, const char *name)
+{
+    struct mfs_attr attr;
+    struct mfs_file *f;
+
+    assert_int_equal(mfs_vfs_lookup(c->vfs, dir, name, &attr), 0);
+    f = open_file(c, attr.ino, O_RDONLY);
+    expect(f, "content", 0);
+    close_file(f);
+}
+
+/* All that clients have to tell is told. */
+static void told(void)
+{
+    mfs_clock_sleep(500 * MFS_MSEC);
+}
+
+static bool is_there(struct client *c, uint64_t dir, const char *name)
+{
+    struct mfs_attr attr;
+    int rc = mfs_vfs_lookup(c->vfs, dir, name, &attr);
+
+    assert_true(rc == 0 || rc == -ENOENT);
+    return rc == 0;
+}
+
+static void files_that_were_read(void **state)
+{
+    uint64_t dir = new_dir(MFS_ROOT_INO, "d"), ino;
+    struct mfs_file *held;
+    struct mfs_attr attr;
+
+    (void)state;
+    ino = written(&a, dir, "before");
+    assert_int_equal(set_reads(&a, dir, "2", 0), 0);
+    has_reads(&b, ino, NULL);
+    assert_int_equal(set_reads(&b, ino, "2", 0), -EOPNOTSUPP);
+    ino = written(&a, dir, "f");
+    has_reads(&b, ino, "2");
+    assert_int_equal(set_reads(&b, ino, "2", 0), 0); /* as it is */
+    assert_int_equal(mfs_vfs_removexattr(b.vfs, ino, READS, NULL), -EOPNOTSUPP);
+
+    close_file(open_file(&a, ino, O_RDWR)); /* none of these counts */
+    close_file(open_file(&b, ino, O_WRONLY));
+    close_file(open_file(&b, ino, O_RDWR));
+    read_once(&a, dir, "f");
+    told();
+    assert_true(is_there(&b, dir, "f"));
+    held = open_file(&b, ino, O_RDONLY);
+    told();
+    read_once(&b, dir, "f");
+    told();
+    assert_false(is_there(&a, dir, "f"));
+    assert_false(is_there(&b, dir, "f"));
+    expect(held, "content", 0);
+    close_file(held);
+    assert_true(gone_in_time(&a, ino));
+
+    for (int i = 0; i < 3; i++)
+        read_once(&a, dir, "before");
+    told();
+    assert_true(is_there(&b, dir, "before"));
+    assert_int_equal(mfs_vfs_lookup(b.vfs, dir, "before", &attr), 0);
+}
+
+/* What has been read is what was there; what comes after it has all its readings left. */
+static void content_that_changes(void **state)
+{
+    uint64_t dir = new_dir(MFS_ROOT_INO, "d"), ino;
+    struct mfs_file *old, *f;
+
+    (void)state;
+    assert_int_equal(set_reads(&a, dir, "2", 0), 0);
+    ino = written(&a, dir, "f");
+    read_once(&b, dir, "f");
+    old = open_file(&b, ino, O_RDONLY);
+    told();
+    f = open_file(&a, ino, O_WRONLY | O_TRUNC);
+    put(f, "content", 0);
+    close_file(f);
+    close_file(old); /* of what is no more */
+    read_once(&b, dir, "f");
+    told();
+    assert_true(is_there(&a, dir, "f"));
+    read_once(&a, dir, "f");
+    told();
+    assert_false(is_there(&b, dir, "f"));
+    ino = new_file(&a, dir, "empty");
+    for (int i = 0; i < 3; i++)
+        close_file(open_file(&b, ino, O_RDONLY));
+    told();
+    assert_true(is_there(&a, dir, "empty"));
+}
+
+/* A call of which the answer is lost is not sent again: whether it was executed or not. */
+static int lose_answer(void *arg, uint32_t part, const struct mfs_arg *argv, uint32_t argc)
+{
+    (void)part;
+    (void)argc;
+    if (argv[0].len != strlen("mfs_reads") || memcmp(argv[0].p, "mfs_reads", argv[0].len) != 0)
+        return 0;
+    ++*(unsigned *)arg;
+    return -EIO;
+}
+
+static void calls_that_are_lost(void **state)
+{
+    uint64_t dir = new_dir(MFS_ROOT_INO, "d");
+    unsigned lost = 0;
+
+    (void)state;
+    assert_int_equal(set_reads(&a, dir, "1", 0), 0);
+    written(&a, dir, "f");
+    mfs_store_set_fault(b.store, lose_answer, &lost);
+    read_once(&b, dir, "f");
+    told();
+    mfs_store_set_fault(b.store, NULL, NULL);
+    told();
+    assert_int_equal(lost, 1);
+    assert_true(is_there(&a, dir, "f"));
+    read_once(&b, dir, "f");
+    told();
+    assert_false(is_there(&a, dir, "f"));
+}
+
+/* A file keeps its hint, but its names only go where the directory has one. */
+static void names_elsewhere(void **state)
+{
+    uint64_t dir = new_dir(MFS_ROOT_INO, "d"), other = new_dir(MFS_ROOT_INO, "e"), ino;
+
+    (void)state;
+    assert_int_equal(set_reads(&a, dir, "1", 0), 0);
+    ino = written(&a, dir, "f");
+    assert_int_equal(mfs_vfs_rename(a.vfs, dir, "f", other, "f", 0, &root), 0);
+    read_once(&b, other, "f");
+    read_once(&a, other, "f");
+    told();
+    assert_true(is_there(&b, other, "f"));
+    has_reads(&a, ino, "1");
+    assert_int_equal(set_reads(&a, other, "9", 0), 0);
+    read_once(&b, other, "f");
+    told();
+    assert_false(is_there(&a, other, "f"));
 }
 
 /* All of it is in one partition, and what is there is what was written. */
@@ -399,9 +648,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts),
         cmocka_unit_test(times),
+        cmocka_unit_test(numbers_of_reads),
         cmocka_unit_test(names),
         cmocka_unit_test_setup_teardown(only_what_was_seen, setup_apart, teardown),
         cmocka_unit_test_setup_teardown(files_whose_time_is_over, setup_apart, teardown),
+        cmocka_unit_test_setup_teardown(together, setup_apart, teardown),
+        cmocka_unit_test_setup_teardown(files_that_were_read, setup_leased, teardown),
+        cmocka_unit_test_setup_teardown(content_that_changes, setup_leased, teardown),
+        cmocka_unit_test_setup_teardown(calls_that_are_lost, setup_leased, teardown),
+        cmocka_unit_test_setup_teardown(names_elsewhere, setup_leased, teardown),
         cmocka_unit_test_setup_teardown(of_directories, setup_apart, teardown),
         cmocka_unit_test_setup_teardown(of_files, setup_apart, teardown),
         cmocka_unit_test_setup_teardown(full_nodes, setup_apart, teardown),

@@ -400,7 +400,7 @@ static const struct {
     {"#freed", MFS_KEY_STRING}, {"#orphans", MFS_KEY_SET},   {"#reap", MFS_KEY_HASH},
     {"#intents", MFS_KEY_HASH}, {"#moving", MFS_KEY_STRING}, {"#chores", MFS_KEY_STRING},
     {"#sessions", MFS_KEY_SET}, {"#tidy", MFS_KEY_STRING},   {"#losses", MFS_KEY_STRING},
-    {"#ttl", MFS_KEY_HASH},
+    {"#ttl", MFS_KEY_HASH},     {"#reads", MFS_KEY_HASH},
 };
 
 static int take_single(struct mfs_census *c, uint32_t part, const struct mfs_item *item)

@@ -149,8 +149,10 @@ static int find_and_hold(struct mfs_retries *r, pid_t thread, uint64_t parent, c
         if (rc < 0 || !S_ISREG(attr->mode))
             return rc;
         rc = mfs_vfs_open(r->vfs, attr->ino, O_RDONLY, &file, &keep_cache);
-        if (rc == 0)
+        if (rc == 0) {
+            mfs_vfs_does_not_count(file);
             hold(r, thread, file);
+        }
     }
     return rc;
 }

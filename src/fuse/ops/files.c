@@ -70,6 +70,13 @@ static void see_reads(struct mfs_fuse *m, uint64_t ino, struct mfs_file *file, i
         mfs_recaller_recall(m->recaller, ino, NULL, NULL);
 }
 
+/* The opener was interrupted, and will never read it or close it. */
+static void undo_open(struct mfs_file *file)
+{
+    mfs_vfs_does_not_count(file);
+    mfs_vfs_release(file);
+}
+
 void mfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_OPEN);
@@ -86,9 +93,8 @@ void mfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
     fill_info(m, ino, fi, file, keep_cache);
     if (keep_cache)
         see_reads(m, ino, file, fi->flags);
-    /* -ENOENT: the opener was interrupted and will never close it. */
     if (fuse_reply_open(req, fi) == -ENOENT)
-        mfs_vfs_release(file);
+        undo_open(file);
 }
 
 static void make_tmpfile(fuse_req_t req, fuse_ino_t parent, mode_t mode, struct fuse_file_info *fi)
@@ -109,7 +115,7 @@ static void make_tmpfile(fuse_req_t req, fuse_ino_t parent, mode_t mode, struct 
     mfs_fill_entry(m, parent, MFS_DEVICE_TMPFILE, &attr, &e);
     fill_info(m, attr.ino, fi, file, keep_cache);
     if (fuse_reply_create(req, &e, fi) == -ENOENT)
-        mfs_vfs_release(file);
+        undo_open(file);
 }
 
 void mfs_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
@@ -146,7 +152,7 @@ void mfs_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t m
     if (shown)
         mfs_op_shown(m, thread, attr.ino);
     if (rc == -ENOENT)
-        mfs_vfs_release(file);
+        undo_open(file);
 }
 
 /* Does a READ or WRITE pass the kernel's pages by? With these it names an owner of locks, which

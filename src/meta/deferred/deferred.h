@@ -7,6 +7,7 @@
 
 #include "meta/call.h"
 #include "meta/internal.h"
+#include "partition/protocol.h"
 
 /* --- link counts that follow names elsewhere, see link_counts.c --------------------------------
  */
@@ -28,10 +29,22 @@ bool mfs_link_counts_is_note(struct mfs_bytes note);
 /* --- files whose time is over, see expire.c ----------------------------------------------------
  */
 
-/* Those of the directories that `part` lists in #ttl (ino, last look in seconds, …); `now`, by its
- * clock. Blocks for as long as that takes, a second or little more. */
+/* Those, and those that have been read as often as they are to be, of the directories that `part`
+ * lists in #ttl (ino, last look in seconds, …); `now`, by its clock. Blocks for as long as that
+ * takes, a second or little more. */
 void mfs_expire_look(struct mfs_meta *meta, uint32_t part, const struct mfs_reply *list,
                      int64_t now);
+
+/* --- files that have been read, see reads.c ----------------------------------------------------
+ */
+
+struct mfs_reads *mfs_reads_create(struct mfs_meta *meta);
+void mfs_reads_destroy(struct mfs_reads *r); /* NULL is fine */
+/* Tells what there is, and removes what follows; then does nothing more. No other thread may use it
+ * any more. */
+void mfs_reads_stop(struct mfs_reads *r);
+/* One item of the command mfs_reads (partition/files/reads.c). */
+void mfs_reads_item(char item[MFS_READS_ITEM], uint64_t ino, uint64_t version, uint32_t count);
 
 /* --- source entries of renames across partitions, see settles.c --------------------------------
  */

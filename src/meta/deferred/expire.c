@@ -6,7 +6,11 @@
  * that of the directory's partition: nobody can set it, so that a file which was copied with the
  * times of an old one is new. What a file is and when it changed is read first, and the name goes
  * only if that still holds; of an inode that is elsewhere than its name only the first is checked
- * again. */
+ * again.
+ *
+ * Directories with the hint delete-after-reads are looked at in the same way, for what the client
+ * that read a file last has not taken away (reads.c): it has died, knew no name, or not this one.
+ */
 #include "meta/deferred/deferred.h"
 
 #include <errno.h>
@@ -25,8 +29,8 @@
 /* Inodes of one directory's files, and what they say. */
 struct records {
     size_t n;
-    size_t at[AT_ONCE]; /* in the listing */
-    char key[AT_ONCE][MFS_KEY_INO_LEN];
+    size_t at[AT_ONCE];                 /* in the listing */
+    char what[AT_ONCE][MFS_READS_ITEM]; /* is asked for: a key, or an item of mfs_reads */
     struct mfs_arg argv[AT_ONCE][2];
     struct mfs_cmd cmds[AT_ONCE];
 };
@@ -35,34 +39,45 @@ struct look {
     struct mfs_meta *meta;
     uint64_t dir;
     int64_t before; /* in seconds: what changed then has had its time */
+    bool reads;     /* … or has been read as often as it is to be */
     const struct mfs_listing *listing;
     size_t removed;
     int64_t until; /* mono */
     bool whole;    /* it came to the end */
 };
 
-static void add(struct records *r, const struct mfs_listing *l, size_t at)
+static_assert(MFS_KEY_INO_LEN <= MFS_READS_ITEM, "either fits");
+
+static void add(struct records *r, const struct look *look, size_t at)
 {
-    uint64_t ino = mfs_listing_at(l, at).ino;
+    uint64_t ino = mfs_listing_at(look->listing, at).ino;
     size_t i = r->n++;
 
-    mfs_key_ino(r->key[i], 'I', ino);
     r->at[i] = at;
-    r->argv[i][0] = (struct mfs_arg){"GET", 3};
-    r->argv[i][1] = (struct mfs_arg){r->key[i], MFS_KEY_INO_LEN};
+    if (look->reads) {
+        mfs_reads_item(r->what[i], ino, 0, 0);
+        r->argv[i][0] = (struct mfs_arg){"mfs_reads", strlen("mfs_reads")};
+        r->argv[i][1] = (struct mfs_arg){r->what[i], MFS_READS_ITEM};
+    } else {
+        mfs_key_ino(r->what[i], 'I', ino);
+        r->argv[i][0] = (struct mfs_arg){"GET", 3};
+        r->argv[i][1] = (struct mfs_arg){r->what[i], MFS_KEY_INO_LEN};
+    }
     r->cmds[i] = (struct mfs_cmd){
         .part = mfs_placement_home(ino), .argv = r->argv[i], .argc = 2, .idempotent = true};
 }
 
-/* Has it been as it is for so long? */
-static bool is_over(const struct look *look, uint64_t ino, struct mfs_bytes record,
+/* Has it been as it is for so long, or been read so often? Then there is a record in the answer. */
+static bool is_over(const struct look *look, uint64_t ino, const struct mfs_reply *answer,
                     struct mfs_attr *attr)
 {
+    struct mfs_bytes record = mfs_reply_bytes(look->reads ? mfs_reply_at(answer, 1) : answer);
     const char *tail;
     size_t n;
 
     return record.p && mfs_meta_record_decode(record.p, record.n, ino, attr, &tail, &n) == 0 &&
-           S_ISREG(attr->mode) && attr->nlink > 0 && attr->ctime.tv_sec < look->before;
+           S_ISREG(attr->mode) && attr->nlink > 0 &&
+           (look->reads || attr->ctime.tv_sec < look->before);
 }
 
 static void remove_some(struct look *look, struct records *r)
@@ -72,7 +87,7 @@ static void remove_some(struct look *look, struct records *r)
         struct mfs_dirent e = mfs_listing_at(look->listing, r->at[i]);
         struct mfs_attr attr;
 
-        if (r->cmds[i].rc == 0 && is_over(look, e.ino, mfs_reply_bytes(r->cmds[i].reply), &attr) &&
+        if (r->cmds[i].rc == 0 && is_over(look, e.ino, r->cmds[i].reply, &attr) &&
             mfs_meta_unlink_seen(look->meta, look->dir, e.name, &attr) == 0)
             look->removed++;
     }
@@ -80,7 +95,9 @@ static void remove_some(struct look *look, struct records *r)
     r->n = 0;
 }
 
-static void look_through(struct look *look)
+/* From the name `first` on, and around: where there are too many for one look others are looked at
+ * another time. */
+static void look_through(struct look *look, size_t first)
 {
     struct records *r = malloc(sizeof *r);
     size_t n = mfs_listing_count(look->listing), i = 0;
@@ -89,8 +106,10 @@ static void look_through(struct look *look)
         return;
     r->n = 0;
     for (; i < n && mfs_clock_mono() < look->until; i++) {
-        if (mfs_listing_at(look->listing, i).type == S_IFREG)
-            add(r, look->listing, i);
+        size_t at = (first + i) % n;
+
+        if (mfs_listing_at(look->listing, at).type == S_IFREG)
+            add(r, look, at);
         if (r->n == AT_ONCE)
             remove_some(look, r);
     }
@@ -100,41 +119,74 @@ static void look_through(struct look *look)
     free(r);
 }
 
-/* How long files in it live, if this client is to look now; else 0. `cut_off`: it did not come to
- * the end, so the next look is to be soon. */
-static int64_t ask(struct mfs_meta *meta, uint64_t dir, int64_t now, bool cut_off)
+/* When names of a directory's files go: so many seconds after their last change, after so many
+ * readings. 0: not so. */
+struct ends {
+    int64_t ttl, reads;
+};
+
+/* Both are 0 if this client is not to look now. `cut_off`: it did not come to the end, so the next
+ * look is to be soon. */
+static struct ends ask(struct mfs_meta *meta, uint64_t dir, int64_t now, bool cut_off)
 {
     struct mfs_ino_arg key = mfs_ino_arg(dir);
+    struct ends e = {0};
     struct mfs_call c;
-    int64_t ttl = 0;
 
     mfs_call_command(&c, "mfs_expire");
     mfs_args_bin(&c.args, key.b, sizeof key.b);
     mfs_args_int(&c.args, now);
     if (cut_off)
         mfs_args_str(&c.args, "1");
-    if (!mfs_call_run(meta, &c, mfs_placement_home(dir)))
-        ttl = mfs_reply_int(c.cmd.reply);
+    if (!mfs_call_run(meta, &c, mfs_placement_home(dir)) && mfs_reply_count(c.cmd.reply) == 2) {
+        e.ttl = mfs_reply_int(mfs_reply_at(c.cmd.reply, 0));
+        e.reads = mfs_reply_int(mfs_reply_at(c.cmd.reply, 1));
+    } else if (!c.cmd.rc) {
+        e.ttl = mfs_reply_int(c.cmd.reply);
+    }
     mfs_call_fini(&c);
-    return ttl > 0 ? ttl : 0;
+    return e;
 }
 
-static void look_at(struct mfs_meta *meta, uint64_t dir, int64_t ttl, int64_t now, int64_t until)
+static void look_for_old(struct look look, int64_t ttl, int64_t now)
 {
-    struct look look = {.meta = meta, .dir = dir, .before = now - ttl, .until = until};
+    look.before = now - ttl;
+    look_through(&look, 0);
+    if (look.removed > 0)
+        mfs_info("meta",
+                 "directory %" PRIx64 ": %zu files had not changed for %" PRId64 " s and are gone",
+                 look.dir, look.removed, ttl);
+    if (!look.whole)
+        ask(look.meta, look.dir, now, true);
+}
+
+static void look_for_read(struct look look)
+{
+    size_t n = mfs_listing_count(look.listing);
+
+    look.reads = true;
+    look_through(&look, n ? (uint64_t)mfs_clock_mono() % n : 0);
+    if (look.removed > 0)
+        mfs_info("meta",
+                 "directory %" PRIx64 ": %zu files had been read as often as they were to be, and "
+                 "are gone",
+                 look.dir, look.removed);
+}
+
+static void look_at(struct mfs_meta *meta, uint64_t dir, const struct ends *e, int64_t now,
+                    int64_t until)
+{
+    struct look look = {.meta = meta, .dir = dir, .until = until};
     struct mfs_listing *listing;
 
     if (mfs_meta_list(meta, dir, &listing))
         return;
     look.listing = listing;
-    look_through(&look);
+    if (e->ttl > 0)
+        look_for_old(look, e->ttl, now);
+    if (e->reads > 0)
+        look_for_read(look);
     mfs_listing_free(listing);
-    if (look.removed > 0)
-        mfs_info("meta",
-                 "directory %" PRIx64 ": %zu files had not changed for %" PRId64 " s and are gone",
-                 dir, look.removed, ttl);
-    if (!look.whole)
-        ask(meta, dir, now, true);
 }
 
 void mfs_expire_look(struct mfs_meta *meta, uint32_t part, const struct mfs_reply *list,
@@ -145,11 +197,11 @@ void mfs_expire_look(struct mfs_meta *meta, uint32_t part, const struct mfs_repl
     for (size_t i = 0; i + 1 < mfs_reply_count(list) && mfs_clock_mono() < until; i += 2) {
         struct mfs_bytes ino = mfs_reply_bytes(mfs_reply_at(list, i));
         uint64_t dir = ino.n == 8 ? mfs_get_be64(ino.p) : 0;
-        int64_t ttl = 0;
+        struct ends e = {0};
 
         if (dir && mfs_placement_home(dir) == part)
-            ttl = ask(meta, dir, now, false);
-        if (ttl)
-            look_at(meta, dir, ttl, now, until);
+            e = ask(meta, dir, now, false);
+        if (e.ttl > 0 || e.reads > 0)
+            look_at(meta, dir, &e, now, until);
     }
 }

@@ -209,7 +209,7 @@ static int set_attributes(struct mfs_meta *meta, uint64_t ino, uint32_t mask, co
 int mfs_meta_setattr(struct mfs_meta *meta, uint64_t ino, uint32_t mask, struct mfs_attr *attr,
                      const struct mfs_owned *owned)
 {
-    return set_attributes(meta, ino, mask & ~(MFS_SET_HINTS | MFS_SET_TTL), NULL, attr, owned);
+    return set_attributes(meta, ino, mask & ~MFS_SET_HINTS, NULL, attr, owned);
 }
 
 int mfs_meta_set_hint(struct mfs_meta *meta, uint64_t ino, uint32_t mask, int flags,

@@ -263,6 +263,8 @@ static void add_hints(struct names *l, const struct mfs_attr *attr)
         add_name(l, MFS_XATTR_PLACE, strlen(MFS_XATTR_PLACE));
     if (S_ISDIR(attr->mode) && attr->ttl > 0)
         add_name(l, MFS_XATTR_TTL, strlen(MFS_XATTR_TTL));
+    if (S_ISDIR(attr->mode) && mfs_hint_reads(attr->hints) > 0)
+        add_name(l, MFS_XATTR_READS, strlen(MFS_XATTR_READS));
 }
 
 static ssize_t listed(const struct names *l)

@@ -50,6 +50,22 @@ static void set_mtime(const struct mfs_request *r, struct mfs_inode *i)
     }
 }
 
+/* One of them; the others stay. */
+static void set_hint(const struct mfs_request *r, struct mfs_inode *i, int64_t mask)
+{
+    uint32_t hints = (uint32_t)mfs_request_int(r, HINTS), now = mfs_rec_u32(i->rec, MFS_REC_RDEV);
+
+    if (mask & MFS_SET_PLACE)
+        now = mfs_hint_with_reads(hints, mfs_hint_reads(now));
+    if (mask & MFS_SET_READS)
+        now = mfs_hint_with_reads(now, mfs_hint_reads(hints));
+    mfs_rec_put_u32(i->rec, MFS_REC_RDEV, now);
+    if (mask & MFS_SET_TTL)
+        mfs_rec_put_i64(i->rec, MFS_REC_STORED, mfs_request_int(r, TTL));
+    if (mask & (MFS_SET_TTL | MFS_SET_READS))
+        mfs_inode_list_ttl(r->ctx, mfs_request_arg(r, INO), i->rec);
+}
+
 static void set(const struct mfs_request *r, struct mfs_inode *i, int64_t mask)
 {
     int64_t drop = dropped(i, mask);
@@ -67,13 +83,18 @@ static void set(const struct mfs_request *r, struct mfs_inode *i, int64_t mask)
     if (mask & MFS_SET_MTIME)
         set_mtime(r, i);
     if (mask & MFS_SET_HINTS)
-        mfs_rec_put_u32(i->rec, MFS_REC_RDEV, (uint32_t)mfs_request_int(r, HINTS));
-    if (mask & MFS_SET_TTL) {
-        mfs_rec_put_i64(i->rec, MFS_REC_STORED, mfs_request_int(r, TTL));
-        mfs_inode_ttl(r->ctx, mfs_request_arg(r, INO), mfs_request_int(r, TTL) == 0);
-    }
+        set_hint(r, i, mask);
     memcpy(i->rec + MFS_REC_CTIME, mfs_request_arg(r, CTIME).p, MFS_TIME_LEN);
     mfs_key_changed(i->key);
+}
+
+static bool has_hint(const char *rec, int64_t mask)
+{
+    if (mask & MFS_SET_TTL)
+        return mfs_rec_i64(rec, MFS_REC_STORED) > 0;
+    if (mask & MFS_SET_READS)
+        return mfs_rec_reads(rec) > 0;
+    return mfs_rec_u32(rec, MFS_REC_RDEV) & MFS_HINT_PLACE;
 }
 
 /* May a directory get this hint, in place of the one that it has? 0 or an errno. Those of a file
@@ -82,8 +103,7 @@ static int hint_refused(const struct mfs_request *r, const struct mfs_inode *i, 
 {
     char how = r->argc > HOW && mfs_request_arg(r, HOW).n ? mfs_request_arg(r, HOW).p[0] : 0;
     int64_t ttl = mask & MFS_SET_TTL && r->argc > TTL ? mfs_request_int(r, TTL) : 0;
-    bool there = mask & MFS_SET_TTL ? mfs_rec_i64(i->rec, MFS_REC_STORED) > 0
-                                    : mfs_rec_u32(i->rec, MFS_REC_RDEV) & MFS_HINT_PLACE;
+    bool there = has_hint(i->rec, mask);
 
     if (mfs_inode_type(i) != MFS_TYPE_DIR)
         return EOPNOTSUPP;
@@ -108,7 +128,7 @@ static int setattr(const struct mfs_request *r, struct mfs_inode *i)
         return mfs_request_fail(r, EPERM, "another owner");
     if (mfs_inode_differs(i, MFS_REC_GID, r, GROUP))
         return mfs_request_fail(r, ECANCELED, "another group");
-    why = mask & (MFS_SET_HINTS | MFS_SET_TTL) ? hint_refused(r, i, mask) : 0;
+    why = mask & MFS_SET_HINTS ? hint_refused(r, i, mask) : 0;
     if (why)
         return mfs_request_fail(r, why, "the hint is refused");
     set(r, i, mask);

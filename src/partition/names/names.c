@@ -143,8 +143,8 @@ bool mfs_names_make(const struct mfs_request *r, struct mfs_span here, struct mf
     mfs_key_set(r->ctx, key, record.p, record.n);
     mfs_key_close(key);
     if (mfs_rec_u32(record.p, MFS_REC_MODE) >> 12 == MFS_TYPE_DIR &&
-        mfs_rec_i64(record.p, MFS_REC_STORED) > 0)
-        mfs_inode_ttl(r->ctx, id, false);
+        (mfs_rec_i64(record.p, MFS_REC_STORED) > 0 || mfs_rec_reads(record.p) > 0))
+        mfs_inode_list_ttl(r->ctx, id, record.p);
     if (r->argc <= xattrs)
         return true;
     key = mfs_key_open(r->ctx, 'A', id, MFS_REDIS_WRITE);

@@ -15,6 +15,7 @@
 /* Seconds between two looks at a directory: an eighth of what its files live, but … */
 #define EXPIRE_OFTEN  4
 #define EXPIRE_SELDOM 600
+#define EXPIRE_READ   30 /* and where they are read so often: most names go without a look */
 
 /* Takes the key, which ends after so many ms, unless a session has it. */
 static bool take(struct RedisModuleCtx *ctx, const char *name, struct mfs_span by, int64_t ms)
@@ -139,34 +140,30 @@ int mfs_command_chores(const struct mfs_request *r)
     return MFS_REDIS_OK;
 }
 
-/* How long files of that directory live, in seconds; 0: for ever, or it is gone. */
-static int64_t ttl_of(struct RedisModuleCtx *ctx, struct mfs_span ino)
-{
-    struct mfs_inode i = mfs_inode_open(ctx, ino, MFS_REDIS_READ);
-    int64_t ttl = 0;
+/* When names of a directory's files go. */
+struct ends {
+    int64_t ttl;    /* seconds after their last change; 0: never */
+    uint32_t reads; /* or after so many; 0: never */
+};
 
-    if (i.rec && mfs_inode_type(&i) == MFS_TYPE_DIR)
-        ttl = mfs_rec_i64(i.rec, MFS_REC_STORED);
-    mfs_inode_close(&i);
-    return ttl > 0 ? ttl : 0;
-}
-
-static int64_t seconds_between_looks(int64_t ttl)
+static int64_t seconds_between_looks(const struct ends *e)
 {
-    int64_t each = ttl / 8;
+    int64_t each = e->ttl ? e->ttl / 8 : EXPIRE_SELDOM;
 
     if (each < EXPIRE_OFTEN)
-        return EXPIRE_OFTEN;
+        each = EXPIRE_OFTEN;
+    if (e->reads && each > EXPIRE_READ)
+        each = EXPIRE_READ;
     return each < EXPIRE_SELDOM ? each : EXPIRE_SELDOM;
 }
 
 /* Is the last look at a directory of #ttl so long ago? Then there is one now. */
-static bool begin_look(const struct mfs_request *r, int64_t ttl, int64_t now)
+static bool begin_look(const struct mfs_request *r, const struct ends *e, int64_t now)
 {
     struct RedisModuleKey *key = mfs_key_named(r->ctx, "#ttl", MFS_REDIS_WRITE);
     struct RedisModuleString *held = mfs_key_field(key, r->argv[1]);
     int64_t last = held ? strtoll(mfs_string_span(held).p, NULL, 10) : 0;
-    bool due = last > now || last <= now - seconds_between_looks(ttl);
+    bool due = last > now || last <= now - seconds_between_looks(e);
     char text[24];
     int n = snprintf(text, sizeof text, "%lld", (long long)now);
 
@@ -178,21 +175,42 @@ static bool begin_look(const struct mfs_request *r, int64_t ttl, int64_t now)
     return due;
 }
 
-/* mfs_expire ino now [cut_off]: how many seconds files of the directory live, if this session is to
- * look at it now, in seconds; 0: another one has, or there is nothing to look at. With `cut_off` it
- * did, but not to the end: the next look may be at once. */
-int mfs_command_expire(const struct mfs_request *r)
+static int expire(const struct mfs_request *r, const char *rec)
 {
-    int64_t now = mfs_request_int(r, 2), ttl = ttl_of(r->ctx, mfs_request_arg(r, 1));
+    struct ends e = {0};
 
-    if (now <= 0)
-        return mfs_request_fail(r, EINVAL, "not a time");
-    if (ttl == 0 || r->argc > 3)
-        mfs_inode_ttl(r->ctx, mfs_request_arg(r, 1), ttl == 0);
-    else if (!begin_look(r, ttl, now))
+    if (rec) {
+        e.ttl = mfs_rec_i64(rec, MFS_REC_STORED);
+        e.ttl = e.ttl > 0 ? e.ttl : 0;
+        e.reads = mfs_rec_reads(rec);
+    }
+    if ((!e.ttl && !e.reads) || r->argc > 3)
+        mfs_inode_list_ttl(r->ctx, mfs_request_arg(r, 1), rec);
+    else if (!begin_look(r, &e, mfs_request_int(r, 2)))
         return mfs_redis.ReplyWithLongLong(r->ctx, 0);
     mfs_redis.ReplicateVerbatim(r->ctx);
-    return mfs_redis.ReplyWithLongLong(r->ctx, r->argc > 3 ? 0 : ttl);
+    if (!e.reads || r->argc > 3)
+        return mfs_redis.ReplyWithLongLong(r->ctx, r->argc > 3 ? 0 : e.ttl);
+    mfs_redis.ReplyWithArray(r->ctx, 2);
+    mfs_redis.ReplyWithLongLong(r->ctx, e.ttl);
+    return mfs_redis.ReplyWithLongLong(r->ctx, e.reads);
+}
+
+/* mfs_expire ino now [cut_off]: how many seconds files of the directory live (0: for ever), and if
+ * their names also go when they have been read, an array of that and how often; if this session is
+ * to look at it now, in seconds. 0: another one has, or there is nothing to look at. With `cut_off`
+ * it did, but not to the end: the next look may be at once. */
+int mfs_command_expire(const struct mfs_request *r)
+{
+    struct mfs_inode i;
+    int rc;
+
+    if (mfs_request_int(r, 2) <= 0)
+        return mfs_request_fail(r, EINVAL, "not a time");
+    i = mfs_inode_open(r->ctx, mfs_request_arg(r, 1), MFS_REDIS_READ);
+    rc = expire(r, i.rec && mfs_inode_type(&i) == MFS_TYPE_DIR ? i.rec : NULL);
+    mfs_inode_close(&i);
+    return rc;
 }
 
 /* mfs_tidy sid ms: nil when another session searches for what dead clients have left; else this

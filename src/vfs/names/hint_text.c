@@ -12,7 +12,7 @@
 #define NAME   "node-" /* of a node, before its id */
 
 /* Not followed, and said so: a hint that is taken and has no effect would be a promise broken. */
-static const char *const refused[] = {"replicas", "delete-after-reads", "pin", "stripe"};
+static const char *const refused[] = {"replicas", "pin", "stripe"};
 
 enum mfs_hint mfs_hint_of(const char *name)
 {
@@ -22,6 +22,8 @@ enum mfs_hint mfs_hint_of(const char *name)
         return MFS_HINT_IS_PLACE;
     if (strcmp(name, MFS_XATTR_TTL) == 0)
         return MFS_HINT_IS_TTL;
+    if (strcmp(name, MFS_XATTR_READS) == 0)
+        return MFS_HINT_IS_READS;
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         if (strcmp(name + sizeof PREFIX - 1, refused[i]) == 0)
             return MFS_HINT_IS_REFUSED;
@@ -49,16 +51,34 @@ static int take_text(const char *value, size_t len, char out[MFS_HINT_TEXT_MAX])
     return 0;
 }
 
-int mfs_hint_parse_ttl(const char *value, size_t len, int64_t *ttl)
+/* A number from 1 to `most`. */
+static int parse_number(const char *value, size_t len, uint64_t most, uint64_t *n)
 {
     char text[MFS_HINT_TEXT_MAX];
-    uint64_t seconds;
 
-    if (take_text(value, len, text) < 0 || mfs_text_u64(text, &seconds) < 0 || seconds == 0 ||
-        seconds > MFS_TTL_MAX)
+    if (take_text(value, len, text) < 0 || mfs_text_u64(text, n) < 0 || *n == 0 || *n > most)
         return -EINVAL;
-    *ttl = (int64_t)seconds;
     return 0;
+}
+
+int mfs_hint_parse_ttl(const char *value, size_t len, int64_t *ttl)
+{
+    uint64_t seconds;
+    int rc = parse_number(value, len, MFS_TTL_MAX, &seconds);
+
+    if (rc == 0)
+        *ttl = (int64_t)seconds;
+    return rc;
+}
+
+int mfs_hint_parse_reads(const char *value, size_t len, uint32_t *reads)
+{
+    uint64_t n;
+    int rc = parse_number(value, len, MFS_HINT_READS, &n);
+
+    if (rc == 0)
+        *reads = (uint32_t)n;
+    return rc;
 }
 
 int mfs_hint_parse_place(const char *value, size_t len, uint32_t *hints)
@@ -85,7 +105,7 @@ void mfs_hint_place_text(uint32_t hints, char out[MFS_HINT_TEXT_MAX])
     uint32_t place = hints & MFS_HINT_PLACE;
 
     if (place == MFS_HINT_NODE)
-        snprintf(out, MFS_HINT_TEXT_MAX, NODE NAME "%u", hints >> MFS_HINT_NODE_AT);
+        snprintf(out, MFS_HINT_TEXT_MAX, NODE NAME "%u", mfs_hint_node(hints));
     else
         snprintf(out, MFS_HINT_TEXT_MAX, "%s", texts[place]);
 }

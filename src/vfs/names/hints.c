@@ -17,7 +17,7 @@
 #include "vfs/names/hint_text.h"
 #include "vfs/vnode/vnode.h"
 
-#define KNOWN MFS_XATTR_PLACE " and " MFS_XATTR_TTL
+#define KNOWN MFS_XATTR_PLACE ", " MFS_XATTR_TTL " and " MFS_XATTR_READS
 
 #define SHOWN_MAX  40 /* bytes of a wrong value in the log */
 #define NODES_TEXT 200
@@ -115,7 +115,7 @@ static int check_node(struct mfs_vfs *vfs, uint32_t hints)
     nodes = nodes_of(vfs);
     if (nodes == NULL)
         return -ENOMEM;
-    there = is_among(nodes, mfs_store_nparts(vfs->store), hints >> MFS_HINT_NODE_AT);
+    there = is_among(nodes, mfs_store_nparts(vfs->store), mfs_hint_node(hints));
     free(nodes);
     return there ? 0 : -EINVAL;
 }
@@ -132,7 +132,7 @@ static int of_file(const struct mfs_attr *attr, uint32_t hints, const void *valu
         return -EEXIST;
     if ((flags & XATTR_REPLACE) && !had)
         return -ENODATA;
-    if ((attr->hints & ~MFS_HINT_TOGETHER) == hints)
+    if (mfs_hint_with_reads(attr->hints & ~MFS_HINT_TOGETHER, 0) == hints)
         return 0;
     return refuse(
         -EOPNOTSUPP, MFS_XATTR_PLACE, value, len,
@@ -156,7 +156,7 @@ static int set_place(struct mfs_vfs *vfs, uint64_t ino, const void *value, size_
     if (rc < 0)
         return rc == -EINVAL ? refuse_place(vfs, value, len) : rc;
     attr.hints = hints;
-    return mfs_meta_set_hint(vfs->meta, ino, MFS_SET_HINTS, flags, &attr);
+    return mfs_meta_set_hint(vfs->meta, ino, MFS_SET_PLACE, flags, &attr);
 }
 
 static int set_ttl(struct mfs_vfs *vfs, uint64_t ino, const void *value, size_t len, int flags)
@@ -177,6 +177,34 @@ static int set_ttl(struct mfs_vfs *vfs, uint64_t ino, const void *value, size_t 
     return mfs_meta_set_hint(vfs->meta, ino, MFS_SET_TTL, flags, &attr);
 }
 
+/* Of a file, what it has already: so it can be copied to where it has the same. */
+static int reads_of_file(const struct mfs_attr *attr, uint32_t reads, const void *value, size_t len)
+{
+    if (!S_ISREG(attr->mode))
+        return -EPERM;
+    if (mfs_hint_reads(attr->hints) == reads)
+        return 0;
+    return refuse(-EOPNOTSUPP, MFS_XATTR_READS, value, len,
+                  "is a directory's, for the files that are made in it; set it for that");
+}
+
+static int set_reads(struct mfs_vfs *vfs, uint64_t ino, const void *value, size_t len, int flags)
+{
+    struct mfs_attr attr = {0};
+    uint32_t reads;
+    int rc = mfs_hint_parse_reads(value, len, &reads);
+
+    if (rc < 0)
+        return refuse(rc, MFS_XATTR_READS, value, len, "is to be a number from 1 to 255");
+    rc = mfs_vfs_getattr(vfs, ino, &attr);
+    if (rc < 0)
+        return rc;
+    if (!S_ISDIR(attr.mode))
+        return reads_of_file(&attr, reads, value, len);
+    attr.hints = mfs_hint_with_reads(0, reads);
+    return mfs_meta_set_hint(vfs->meta, ino, MFS_SET_READS, flags, &attr);
+}
+
 int mfs_hints_set(struct mfs_vfs *vfs, uint64_t ino, const char *name, const void *value,
                   size_t len, int flags)
 {
@@ -185,6 +213,8 @@ int mfs_hints_set(struct mfs_vfs *vfs, uint64_t ino, const char *name, const voi
         return set_place(vfs, ino, value, len, flags);
     case MFS_HINT_IS_TTL:
         return set_ttl(vfs, ino, value, len, flags);
+    case MFS_HINT_IS_READS:
+        return set_reads(vfs, ino, value, len, flags);
     case MFS_HINT_IS_REFUSED:
         return refuse(-EOPNOTSUPP, name, value, len, "this hint is not followed; there are " KNOWN);
     default:
@@ -200,6 +230,9 @@ static void text_of(const struct mfs_attr *attr, enum mfs_hint hint, char out[MF
         mfs_hint_place_text(attr->hints, out);
     else if (hint == MFS_HINT_IS_TTL && S_ISDIR(attr->mode) && attr->ttl > 0)
         snprintf(out, MFS_HINT_TEXT_MAX, "%lld", (long long)attr->ttl);
+    else if (hint == MFS_HINT_IS_READS && mfs_mode_has_hints(attr->mode) &&
+             mfs_hint_reads(attr->hints) > 0)
+        snprintf(out, MFS_HINT_TEXT_MAX, "%u", mfs_hint_reads(attr->hints));
 }
 
 ssize_t mfs_hints_get(struct mfs_vfs *vfs, uint64_t ino, enum mfs_hint hint, void *buf, size_t cap)
@@ -223,10 +256,20 @@ ssize_t mfs_hints_get(struct mfs_vfs *vfs, uint64_t ino, enum mfs_hint hint, voi
     return (ssize_t)n;
 }
 
+static int refuse_removal(enum mfs_hint hint)
+{
+    if (hint == MFS_HINT_IS_READS)
+        return refuse(-EOPNOTSUPP, MFS_XATTR_READS, "", 0,
+                      "a file keeps what it was made with: move it to a directory without that");
+    return refuse(-EOPNOTSUPP, MFS_XATTR_PLACE, "", 0,
+                  "a file stays where it was made; the attribute says how that was");
+}
+
 int mfs_hints_remove(struct mfs_vfs *vfs, uint64_t ino, enum mfs_hint hint)
 {
     char text[MFS_HINT_TEXT_MAX];
     struct mfs_attr attr = {0};
+    uint32_t mask = MFS_SET_PLACE;
     int rc = mfs_vfs_getattr(vfs, ino, &attr);
 
     if (rc < 0)
@@ -235,14 +278,14 @@ int mfs_hints_remove(struct mfs_vfs *vfs, uint64_t ino, enum mfs_hint hint)
     if (text[0] == '\0')
         return -ENODATA;
     if (!S_ISDIR(attr.mode))
-        return refuse(-EOPNOTSUPP, MFS_XATTR_PLACE, "", 0,
-                      "a file stays where it was made; the attribute says how that was");
+        return refuse_removal(hint);
     if (hint == MFS_HINT_IS_TTL)
-        attr.ttl = 0;
-    else
-        attr.hints = 0;
-    return mfs_meta_set_hint(vfs->meta, ino, hint == MFS_HINT_IS_TTL ? MFS_SET_TTL : MFS_SET_HINTS,
-                             XATTR_REPLACE, &attr);
+        mask = MFS_SET_TTL;
+    else if (hint == MFS_HINT_IS_READS)
+        mask = MFS_SET_READS;
+    attr.ttl = 0;
+    attr.hints = 0;
+    return mfs_meta_set_hint(vfs->meta, ino, mask, XATTR_REPLACE, &attr);
 }
 
 void mfs_hints_place(struct mfs_vfs *vfs, uint64_t parent, const char *name, struct mfs_new *new)
@@ -254,7 +297,7 @@ void mfs_hints_place(struct mfs_vfs *vfs, uint64_t parent, const char *name, str
     if ((new->hints &MFS_HINT_PLACE) == MFS_HINT_LOCAL)
         node = mfs_store_node(vfs->store);
     else if ((new->hints &MFS_HINT_PLACE) == MFS_HINT_NODE)
-        node = new->hints >> MFS_HINT_NODE_AT;
+        node = mfs_hint_node(new->hints);
     if (node != MFS_NO_NODE && mfs_meta_home_at(vfs->meta, node, parent, name, &new->home))
         new->hints |= MFS_HINT_TOGETHER;
 }

@@ -11,7 +11,7 @@
 int mfs_hints_set(struct mfs_vfs *vfs, uint64_t ino, const char *name, const void *value,
                   size_t len, int flags);
 
-/* As getxattr(2) and removexattr(2), of MFS_HINT_IS_PLACE or MFS_HINT_IS_TTL. */
+/* As getxattr(2) and removexattr(2), of MFS_HINT_IS_PLACE, MFS_HINT_IS_TTL or MFS_HINT_IS_READS. */
 ssize_t mfs_hints_get(struct mfs_vfs *vfs, uint64_t ino, enum mfs_hint hint, void *buf, size_t cap);
 int mfs_hints_remove(struct mfs_vfs *vfs, uint64_t ino, enum mfs_hint hint);
 

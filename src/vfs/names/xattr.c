@@ -49,7 +49,7 @@ static bool surely_no_caps(struct mfs_vfs *vfs, uint64_t ino)
 /* Hints are no attributes that are kept as such. */
 static bool is_shown(enum mfs_hint hint)
 {
-    return hint == MFS_HINT_IS_PLACE || hint == MFS_HINT_IS_TTL;
+    return hint == MFS_HINT_IS_PLACE || hint == MFS_HINT_IS_TTL || hint == MFS_HINT_IS_READS;
 }
 
 ssize_t mfs_vfs_getxattr(struct mfs_vfs *vfs, uint64_t ino, const char *name, void *buf, size_t cap)

@@ -5,6 +5,7 @@
 void mfs_file_free(struct mfs_file *f)
 {
     mfs_readahead_destroy(f->ra);
+    mfs_meta_read_forget(f->read);
     free(f->head);
     free(f);
 }

@@ -26,6 +26,8 @@ struct mfs_file {
     size_t head_len; /* head is guarded by node->lock */
     uint64_t head_generation;
 
+    struct mfs_read *read; /* which its release ends; NULL: that does not count */
+
     struct mfs_file *prev, *next; /* of node->files, guarded by node->lock */
 
     /* The owner of this open file's flock, the same at all times: a number of ours, as the kernel
