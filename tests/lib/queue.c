@@ -2,6 +2,7 @@
  *
  * Asynchronous requests, and where things are. */
 #include <poll.h>
+#include <pthread.h>
 
 #include "lib_check.h"
 
@@ -116,6 +117,27 @@ static int count_lost(void *arg, const struct memefs_lost_file *file)
     return 0;
 }
 
+static void *look_for_lost(void *arg)
+{
+    int lost = 0;
+
+    (void)arg;
+    for (int i = 0; i < 5; i++)
+        GOOD(memefs_lost(fs, count_lost, &lost));
+    EQUAL(0, lost);
+    return NULL;
+}
+
+static void test_lost_by_threads(void)
+{
+    pthread_t thread[3];
+
+    for (int i = 0; i < 3; i++)
+        EQUAL(0, pthread_create(&thread[i], NULL, look_for_lost, NULL));
+    for (int i = 0; i < 3; i++)
+        EQUAL(0, pthread_join(thread[i], NULL));
+}
+
 static void test_places(void)
 {
     struct memefs_node nodes[8];
@@ -159,6 +181,7 @@ int main(void)
     test_queued_files();
     test_queued_batches();
     test_places();
+    test_lost_by_threads();
     GOOD(memefs_disconnect(fs));
     return 0;
 }

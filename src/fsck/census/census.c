@@ -66,8 +66,8 @@ static int by_number(const void *x, const void *y) /* first field: an ino or a s
 }
 
 /* One name of one inode once, so the bytes of the names decide: they are compared by `sort_names`.
- */
-static const struct mfs_buf *sort_names;
+ * Each thread sorts a census of its own. */
+static _Thread_local const struct mfs_buf *sort_names;
 
 static int by_ino_and_name(const void *x, const void *y)
 {
