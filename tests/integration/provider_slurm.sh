@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Nodes from Slurm, on a real cluster of four (scripts/slurm-cluster): `cm start` in a batch script takes the hosts of its
 # allocation and mounts at one path on all; further nodes are jobs, which wait in the queue with their reason, come, go,
-# are found by a new cm, and are cancelled when they are not wanted any more; nothing is left on any node. All of it by a
+# are found by a new cm, and are cancelled when they are not wanted any more; a step stages on all nodes; nothing is left on any node. All of it by a
 # user who is not root.
 # ctest: release timeout=300 long=30
 # shellcheck source=tests/support/own_net.sh
@@ -40,6 +40,20 @@ on tux1 cat "$OWN/slurm/secret" >"$T/secret"
 [ -s "$T/secret" ] || fail "tux1 has no secret"
 ! grep -sqFf "$T/secret" /proc/[0-9]*/cmdline || fail "a command line shows the secret"
 equal hello "$(on tux1 timeout 30 srun --jobid "$(job_of workflow)" --overlap --nodelist tux2 --nodes 1 cat "$MNT/a")" "a step"
+
+say "staging by a step that has a task on each node"
+mkdir "$T/data" "$T/staged"
+head -c 4000000 /dev/urandom | split -b 20000 -a 3 -d - "$T/data/f"
+head -c 20000000 /dev/urandom >"$T/data/large"
+chown nobody:nogroup "$T/staged"
+launch="srun --jobid $(job_of workflow) --overlap --nodes 2 --ntasks-per-node 1"
+on tux1 timeout 100 memefs stage-in --json --launch "$launch" "$T/data" "$MNT/in" >"$T/json" || fail "stage-in: $(cat "$T/json")"
+equal "201 0 2" "$(jq -r '"\(.files) \(.failed) \([.nodes[] | select(.whole)] | length)"' "$T/json")" "files, failed, whole nodes"
+equal "tux1 tux2" "$(jq -r '[.nodes[].node | split(":")[0]] | sort | join(" ")' "$T/json")" "hosts"
+on tux1 timeout 100 memefs stage-out --json --launch "$launch" "$MNT/in/data" "$T/staged" >"$T/json" || fail "stage-out: $(cat "$T/json")"
+diff -r "$T/data" "$T/staged/data"
+equal "" "$(find "$T/staged" -name '.memefs-stage.*')" "temporary files"
+on tux1 rm -r "$MNT/in"
 
 say "a node that is a job of its own"
 cm_slurm scale +1
