@@ -87,8 +87,9 @@ void mfs_meta_read_end(struct mfs_meta *meta, struct mfs_read *read)
     pthread_mutex_lock(&r->mutex);
     DL_APPEND(r->list, read);
     if (!r->started)
-        rc = mfs_ticker_start(&r->ticker, "meta-reads", INTERVAL, tick, r);
+        rc = mfs_ticker_start_resting(&r->ticker, "meta-reads", INTERVAL, tick, r);
     r->started = true;
+    mfs_ticker_work(&r->ticker);
     pthread_mutex_unlock(&r->mutex);
     if (rc)
         mfs_warn("meta", "files that have been read stay until the end: no thread: %s",
@@ -210,8 +211,12 @@ static void log_removed(struct mfs_reads *r, int64_t interval)
 {
     int64_t now = mfs_clock_mono();
 
-    if (r->removed == 0 || now - r->told < interval)
+    if (r->removed == 0)
         return;
+    if (now - r->told < interval) {
+        mfs_ticker_again(&r->ticker, interval - (now - r->told));
+        return;
+    }
     mfs_info("meta", "%zu files had been read as often as they were to be, and are gone",
              r->removed);
     r->removed = 0;
