@@ -147,7 +147,7 @@ int mfs_channel_open(struct mfs_channel **conn, const struct mfs_endpoint *ep, i
 {
     int rc = mfs_channel_begin(conn, ep, connect_ns, io_ns, err);
 
-    if (!rc)
+    if (*conn)
         rc = mfs_channel_ready(*conn, err);
     if (rc) {
         mfs_channel_close(*conn);
