@@ -16,10 +16,12 @@
 #define RESEND_FIRST                                                                               \
     (10 * MFS_MSEC) /* unanswered: perhaps the other was not subscribed, in a move, say; … */
 #define RESEND_LAST (100 * MFS_MSEC) /* … or it takes its time */
-#define CHECK       (200 * MFS_MSEC) /* an unanswered session is looked up this often */
-#define AT_ONCE     64U              /* notices that are looked at together */
+#define CHECK_FIRST                                                                                \
+    (25 * MFS_MSEC) /* then an unanswered session is looked up: it may have ended … */
+#define CHECK   (200 * MFS_MSEC) /* … and again this often */
+#define AT_ONCE 64U              /* notices that are looked at together */
 
-static_assert(RESEND_FIRST < RESEND_LAST && RESEND_LAST < CHECK,
+static_assert(RESEND_FIRST < CHECK_FIRST && RESEND_LAST < CHECK,
               "a session is taken for dead only after notices were sent again");
 
 void mfs_notices_answered(struct mfs_notices *n, uint64_t number)
@@ -308,7 +310,7 @@ bool mfs_notices_settle(struct mfs_meta *meta, uint64_t ino, int64_t since)
     struct mfs_notices *n = meta->notices;
     struct pending list[AT_ONCE];
     int64_t start = mfs_clock_mono(), sent = start, checked = start, now = start;
-    int64_t pause = RESEND_FIRST;
+    int64_t pause = RESEND_FIRST, check = CHECK_FIRST;
     size_t count;
 
     while ((count = unanswered(n, ino, list, AT_ONCE)) > 0) {
@@ -324,7 +326,8 @@ bool mfs_notices_settle(struct mfs_meta *meta, uint64_t ino, int64_t since)
         now = mfs_clock_mono();
         if (now - start > MFS_NOTICE_CROSSED && list[0].kind == MFS_NOTICE_NAME)
             mfs_notices_answer_names(meta);
-        if (now - checked > CHECK) {
+        if (now - checked > check) {
+            check = CHECK;
             drop_dead(meta, list, count);
             checked = mfs_clock_mono();
             start += checked - now; /* a session's partition that is being moved is no silence */

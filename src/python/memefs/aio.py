@@ -44,7 +44,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 DEPTH = 1024  # requests that are sent at once; further ones wait in Python
-TOGETHER = 128  # small objects in one request, at most
+TOGETHER = 512  # small objects in one request, at most
 NOT_CONNECTED = "the client is not connected: async with, or await client.connect()"
 LOCK_POLL = (0.001, 0.05)  # s, first and last
 
@@ -329,13 +329,13 @@ class AsyncClient:
                 self._send_together([one], flags)
 
     def _send_together(self, ones: list[_One], flags: Optional[int]) -> None:
-        """In so many requests that all workers have one."""
+        """In so many requests that all processors have one: each worker connects to the partitions by itself."""
         assert self._completions is not None
         for one in ones:
             if one.future.done():
                 one.drop()
         ones = [one for one in ones if not one.future.done()]
-        size = max(1, min(TOGETHER, -(-len(ones) // self._workers)))
+        size = max(1, min(TOGETHER, -(-len(ones) // min(self._workers, os.cpu_count() or 1))))
         for at in range(0, len(ones), size):
             together = ones[at : at + size]
             try:
