@@ -207,8 +207,8 @@ static void run_piece(struct mfs_stage_file *f, uint32_t n, int from)
     pthread_mutex_unlock(&f->mutex);
     if (noted && holds(f, at, until))
         mfs_stage_tally_add(f->item->dir->stage->tally, MFS_STAGE_SKIPPED_BYTES, until - at);
-    else if (!copy(f, from, at, until))
-        note(f, n);
+    else if (!copy(f, from, at, until) && (f->next < f->record.n || f->left > 1))
+        note(f, n); /* or it is the last one: all of it gets its name at once */
 }
 
 /* The kernel, and the mount, read ahead for each open file by itself: one that several read at
@@ -261,7 +261,9 @@ static void add_pieces(struct mfs_stage_file *f)
                 tell(f, false, -ENOMEM, NULL);
             break; /* fewer will do */
         }
-        *r = (struct runner){.task = {.run = run_pieces}, .file = f, .from = open_again(f)};
+        *r = (struct runner){.task = {.run = run_pieces, .queue = &f->item->dir->queue},
+                             .file = f,
+                             .from = open_again(f)};
         f->left++;
         mfs_stage_pool_add(s->pool, &r->task);
     }

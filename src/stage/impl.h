@@ -56,6 +56,7 @@ struct mfs_stage_dir {
     bool acl;                      /* what is made in it inherits an ACL */
     bool takes;                    /* attributes from the source, when all is done */
     gid_t gid;                     /* of what is made in it */
+    struct mfs_stage_queue queue;  /* of what is to be copied into it */
     struct mfs_stage_small *small; /* of small files */
     struct mfs_stage_left *left;   /* by earlier runs */
     atomic_uint uses;

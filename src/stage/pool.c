@@ -11,28 +11,63 @@
 struct mfs_stage_pool {
     pthread_mutex_t mutex; /* guards all below */
     pthread_cond_t more, none;
-    struct mfs_stage_task *first, **end, *directory;
+    struct mfs_stage_queue any, *queue, **last; /* those that have content, in turn */
+    unsigned nqueues, spread;
+    struct mfs_stage_task *directory;
     unsigned long waiting, left; /* content; content and directories, those under way included */
     bool ending;
     unsigned nthreads;
     pthread_t thread[];
 };
 
-/* With the mutex held. NULL: nothing waits. */
-static struct mfs_stage_task *take(struct mfs_stage_pool *p, bool content)
+/* With the mutex held; so are the next ones. */
+static void add_queue(struct mfs_stage_pool *p, struct mfs_stage_queue *q)
 {
-    struct mfs_stage_task *t = p->first;
+    q->next = NULL;
+    *p->last = q;
+    p->last = &q->next;
+    p->nqueues++;
+}
 
-    if (t) {
-        p->first = t->next;
-        p->waiting--;
-        if (!p->first)
-            p->end = &p->first;
-    } else if (!content && p->directory) {
-        t = p->directory;
-        p->directory = t->next;
-    }
+static struct mfs_stage_queue *take_queue(struct mfs_stage_pool *p)
+{
+    struct mfs_stage_queue *q = p->queue;
+
+    p->queue = q->next;
+    if (!p->queue)
+        p->last = &p->queue;
+    p->nqueues--;
+    return q;
+}
+
+static struct mfs_stage_task *take_content(struct mfs_stage_pool *p)
+{
+    struct mfs_stage_queue *q;
+    struct mfs_stage_task *t;
+
+    if (!p->queue)
+        return NULL;
+    q = take_queue(p);
+    t = q->first;
+    q->first = t->next;
+    if (q->first)
+        add_queue(p, q);
+    p->waiting--;
     return t;
+}
+
+static struct mfs_stage_task *take_directory(struct mfs_stage_pool *p)
+{
+    struct mfs_stage_task *t = p->directory;
+
+    p->directory = t->next;
+    return t;
+}
+
+/* NULL: nothing waits. */
+static struct mfs_stage_task *take(struct mfs_stage_pool *p)
+{
+    return p->directory && p->nqueues < p->spread ? take_directory(p) : take_content(p);
 }
 
 /* With the mutex held, but for the time that the task takes. */
@@ -51,7 +86,7 @@ static void *work(void *arg)
     struct mfs_stage_task *t;
 
     pthread_mutex_lock(&p->mutex);
-    while ((t = take(p, false)) || !p->ending) {
+    while ((t = take(p)) || !p->ending) {
         if (t)
             carry_out(p, t);
         else
@@ -68,7 +103,8 @@ int mfs_stage_pool_create(struct mfs_stage_pool **pool, unsigned threads)
 
     if (!p)
         return -ENOMEM;
-    p->end = &p->first;
+    p->last = &p->queue;
+    p->spread = 1;
     pthread_mutex_init(&p->mutex, NULL);
     pthread_cond_init(&p->more, NULL);
     pthread_cond_init(&p->none, NULL);
@@ -102,12 +138,23 @@ void mfs_stage_pool_destroy(struct mfs_stage_pool *p)
     free(p);
 }
 
+void mfs_stage_pool_spread(struct mfs_stage_pool *p, unsigned queues)
+{
+    p->spread = queues;
+}
+
 void mfs_stage_pool_add(struct mfs_stage_pool *p, struct mfs_stage_task *t)
 {
+    struct mfs_stage_queue *q = t->queue ? t->queue : &p->any;
+
     t->next = NULL;
     pthread_mutex_lock(&p->mutex);
-    *p->end = t;
-    p->end = &t->next;
+    if (!q->first) {
+        q->end = &q->first;
+        add_queue(p, q);
+    }
+    *q->end = t;
+    q->end = &t->next;
     p->waiting++;
     p->left++;
     pthread_cond_signal(&p->more);
@@ -129,7 +176,7 @@ void mfs_stage_pool_help(struct mfs_stage_pool *p)
     struct mfs_stage_task *t;
 
     pthread_mutex_lock(&p->mutex);
-    while (p->waiting > WAITING_MOST && (t = take(p, true)))
+    while (p->waiting > WAITING_MOST && (t = take_content(p)))
         carry_out(p, t);
     pthread_mutex_unlock(&p->mutex);
 }

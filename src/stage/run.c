@@ -108,6 +108,8 @@ static int open_target(struct mfs_stage *s, struct mfs_stage_dir **top, struct m
         s->target = d->to;
         s->id = id_of(s, &st);
         learn_deployment(s, d->to);
+        if (s->nparts)
+            mfs_stage_pool_spread(s->pool, s->plan->threads);
         return 0;
     }
     mfs_stage_dir_put(d);

@@ -285,6 +285,7 @@ static void run_item(struct mfs_stage_task *task)
 void mfs_stage_walk_item(struct mfs_stage_item *i)
 {
     i->task.run = run_item;
+    i->task.queue = &i->dir->queue;
     mfs_stage_pool_add(i->dir->stage->pool, &i->task);
 }
 

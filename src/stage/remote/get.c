@@ -305,6 +305,7 @@ static void run(struct mfs_stage_task *task)
 void mfs_stage_get(struct mfs_stage_item *i)
 {
     i->task.run = run;
+    i->task.queue = &i->dir->queue;
     mfs_stage_pool_add(i->dir->stage->pool, &i->task);
 }
 
