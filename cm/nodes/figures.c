@@ -78,6 +78,11 @@ static void take_parts(struct mfs_node *n, const struct mfs_msg_report *m)
 
         if (p->index >= cm->state.nparts || cm->state.part[p->index].node != n->record->id)
             continue;
+        /* Of a process that is silent since its lm began there is nothing: what was told stays. */
+        if (p->silent && p->memory_used == 0) {
+            cm->part_counts[p->index].silent = true;
+            continue;
+        }
         cm->part_bytes[p->index] = p->memory_used;
         /* A process takes memory: without, it has not answered yet. */
         cm->part_counts[p->index] =

@@ -433,7 +433,7 @@ static uint32_t put_parts(const struct mfs_agent *a, struct mfs_report_part *out
 
         if (!p->incoming)
             out[n++] = (struct mfs_report_part){p->part,
-                                                p->used,
+                                                p->told ? p->used : 0,
                                                 p->keys,
                                                 p->silent || mfs_health_silent(health),
                                                 mfs_health_starved(health),

@@ -71,10 +71,28 @@ static void put_partition_figure(struct mfs_exposition *e, const struct mfs_agen
         const struct mfs_instances_part *p = &a->measured.sample.part[i];
         uint64_t value;
 
+        if (!p->told)
+            continue;
         memcpy(&value, (const char *)p + offset, sizeof value);
         snprintf(labels, sizeof labels, "node=\"node-%u\",partition=\"%u\",role=\"%s\"",
                  a->opts.node, p->part, p->incoming ? "copy" : "serving");
         mfs_exposition_number(e, f->name, labels, (double)value);
+    }
+}
+
+/* As cm is told, at the last look at each. */
+static void put_answers(struct mfs_exposition *e, const struct mfs_agent *a)
+{
+    char labels[256];
+
+    mfs_exposition_family(e, "memefs_partition_up", MFS_METRIC_GAUGE,
+                          "1 while the partition's process answers its Local Manager.");
+    for (size_t i = 0; i < a->measured.sample.n; i++) {
+        const struct mfs_instances_part *p = &a->measured.sample.part[i];
+
+        snprintf(labels, sizeof labels, "node=\"node-%u\",partition=\"%u\",role=\"%s\"",
+                 a->opts.node, p->part, p->incoming ? "copy" : "serving");
+        mfs_exposition_number(e, "memefs_partition_up", labels, p->told && !p->silent);
     }
 }
 
@@ -115,6 +133,8 @@ static void put_partitions(struct mfs_exposition *e, const struct mfs_agent *a)
          FIELD(net_out)}};
 #undef FIELD
 
+    if (a->measured.sample.n)
+        put_answers(e, a);
     for (size_t i = 0; a->measured.sample.n && i < sizeof figures / sizeof *figures; i++)
         put_partition_figure(e, a, &figures[i].f, figures[i].offset);
 }

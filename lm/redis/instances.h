@@ -71,7 +71,8 @@ struct mfs_redis *mfs_instances_list(const struct mfs_instances *instances, size
 struct mfs_instances_part {
     uint32_t part;
     bool incoming;       /* a copy that is on its way, or a replica */
-    bool silent;         /* did not answer; the rest is from when it did */
+    bool silent;         /* did not answer; the rest is from when it did … */
+    bool told;           /* … if it ever has */
     uint64_t used, keys; /* bytes as redis counts them */
     uint64_t limit;      /* bytes, of `used` */
     /* Since its process began: bytes, commands executed, answered with an error, and of these as

@@ -22,6 +22,7 @@ struct mfs_instance {
     bool counted;    /* its counters have been read once: those of an adopted one are of before */
     bool growing;    /* used more at the last look than at the one before */
     bool silent;     /* did not answer at the last look */
+    bool told;       /* it has answered, to this process */
     unsigned missed; /* looks since it answered */
 };
 

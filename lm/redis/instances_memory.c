@@ -103,6 +103,7 @@ static void count_memory(struct mfs_instances *f, struct mfs_instance *m,
                                              mfs_redis_journal_bytes(&f->node, m->redis.part)};
     uint64_t used;
 
+    m->told = true;
     m->beyond = mfs_memory_reckon(&seen, &used, &m->idle);
     m->growing = used > m->used;
     f->moved += used > m->used ? used - m->used : m->used - used;
@@ -261,6 +262,7 @@ static void fill_sample(const struct mfs_instances *f, struct mfs_instances_samp
                 (struct mfs_instances_part){.part = m->redis.part,
                                             .incoming = m->redis.incoming,
                                             .silent = m->silent,
+                                            .told = m->told,
                                             .used = m->used,
                                             .keys = m->keys,
                                             .limit = m->redis.maxmemory,

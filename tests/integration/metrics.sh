@@ -28,7 +28,7 @@ done
 
 say "Prometheus"
 cat >"$T/prometheus.yml" <<YAML
-global: {scrape_interval: 1s, scrape_timeout: 1s}
+global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}
 rule_files: [$HARNESS_DIR/../../docs/grafana/alerts.yml]
 scrape_configs:
   - job_name: cm
@@ -177,6 +177,25 @@ kill -CONT "$lm2"
 wait $!
 must_happen 20 samples_are node-2 1 1
 must_happen 20 is 3 'count(memefs_node_up == 1)'
+
+say "a partition whose process is stopped, also for an lm that is new"
+redis_serving 0
+kill -STOP "$pid"
+must_happen 40 is 1 'ALERTS{alertname="MemefsPartitionSilent",partition="0"}'
+equal 0 "$(query 'min(memefs_partition_up{role="serving"})')" "the partition that does not answer"
+told=$(cm_ status --json | jq -c '.placement[0].bytes')
+kill -KILL "$(cut -d' ' -f1 "$dir/lm.pid")"
+lm_is_back()
+{
+    cm_ status --json >"$T/status" && jq -e '.silent_nodes == 0 and .silent_partitions == 1' "$T/status" >/dev/null
+}
+must_happen 40 lm_is_back
+jq -e --argjson told "$told" '.unknown_partitions == 0 and .placement[0].bytes == $told' "$T/status" >/dev/null ||
+    fail "told was $told: $(cat "$T/status")"
+must_happen 20 is 1 'count(memefs_partition_up{partition="0"} == 0)'
+must_happen 20 is 0 'count(memefs_partition_memory_used_bytes{partition="0"}) or vector(0)' # nobody knows
+kill -CONT "$pid"
+must_happen 40 is 1 'count(memefs_partition_memory_used_bytes{partition="0"})'
 expect_fail 1 cm_ start --metrics 127.0.0.1:9999
 kill "$prometheus"
 wait "$prometheus" || true
