@@ -1,30 +1,45 @@
 /* Pages that go on: each second their next piece is made, once for all who read. A reader has the
  * piece that it is being sent, and none waits behind it: who is slow gets fewer of them. While
  * there is nothing to send the connection is suspended; who takes nothing for a minute is cut off
- * by the look of each second (server.c), as with any answer. */
+ * by the look of each second (server.c), as with any answer.
+ *
+ * A piece is JSON, which shrinks to a third, to a fifth where there are many nodes. That is done
+ * once for all, too: each piece is a run of whole blocks of a deflate stream (RFC 1951) that refer
+ * to none before them, and so follow whatever pieces a reader has had. What a reader is sent before
+ * its first one is the head of the gzip file (RFC 1952) that they belong to, which has no end. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
+
+#include <zlib.h>
 
 #include "base/log.h"
 #include "http/httpd_impl.h"
 
 #define AREA "http"
 
-/* Shared by those that are being sent it. */
+#define LEVEL 1 /* of 9: the others take longer for little less */
+
+/* Shared by those that are being sent it: as it was made, or shrunk. */
 struct piece {
     struct mfs_httpd *http;
     unsigned users;
     struct mfs_buf text;
 };
 
+/* Of deflate, without a name, a time or flags; 255: of no known system. */
+static const char gzip_head[] = {0x1f, (char)0x8b, 8, 0, 0, 0, 0, 0, 0, (char)255};
+
 struct mfs_httpd_stream {
     struct mfs_httpd *http;
     struct MHD_Connection *connection;
     struct mfs_httpd_peer *peer;
     const struct mfs_httpd_page *page;
+    bool shrunk;         /* it takes gzip */
+    size_t head;         /* bytes of gzip_head that it has had */
     struct piece *piece; /* NULL: none is under way */
     size_t sent;         /* of it */
     bool suspended;
@@ -60,6 +75,52 @@ static struct piece *make(struct mfs_httpd *h, const struct mfs_httpd_page *page
     return NULL;
 }
 
+/* 0 or a negative errno. */
+static int shrink(const struct mfs_buf *text, struct mfs_buf *to)
+{
+    z_stream z = {0};
+    uLong most;
+    char *out;
+    int rc;
+
+    if (deflateInit2(&z, LEVEL, Z_DEFLATED, -MAX_WBITS, MAX_MEM_LEVEL, Z_DEFAULT_STRATEGY) != Z_OK)
+        return -ENOMEM;
+    most = deflateBound(&z, mfs_buf_len(text)) + 16; /* and what flushing adds */
+    out = mfs_buf_reserve(to, most);
+    rc = out ? 0 : -ENOMEM;
+    if (out) {
+        z.next_in = (Bytef *)(uintptr_t)mfs_buf_data(text);
+        z.avail_in = (uInt)mfs_buf_len(text);
+        z.next_out = (Bytef *)out;
+        z.avail_out = (uInt)most;
+        rc = deflate(&z, Z_FULL_FLUSH) == Z_OK && z.avail_in == 0 && z.avail_out > 0 ? 0
+                                                                                     : -EOVERFLOW;
+    }
+    if (!rc)
+        mfs_buf_commit(to, most - z.avail_out);
+    deflateEnd(&z);
+    return rc;
+}
+
+/* The same piece for those that take gzip; NULL: it can't be made just now. */
+static struct piece *make_shrunk(const struct piece *whole)
+{
+    struct piece *p = calloc(1, sizeof *p);
+    int rc;
+
+    if (!p)
+        return NULL;
+    *p = (struct piece){.http = whole->http, .users = 1};
+    mfs_buf_init(&p->text);
+    rc = shrink(&whole->text, &p->text);
+    p->http->held += mfs_buf_len(&p->text);
+    if (!rc)
+        return p;
+    mfs_warn(AREA, "a piece of a page can't be made smaller: %s", strerror(-rc));
+    drop(p);
+    return NULL;
+}
+
 static void give(struct mfs_httpd_stream *s, struct piece *p)
 {
     s->piece = p;
@@ -81,6 +142,13 @@ static ssize_t next_bytes(void *arg, uint64_t at, char *out, size_t most)
         s->suspended = true;
         MHD_suspend_connection(s->connection);
         return 0;
+    }
+    if (s->shrunk && s->head < sizeof gzip_head) {
+        n = sizeof gzip_head - s->head;
+        n = n < most ? n : most;
+        memcpy(out, gzip_head + s->head, n);
+        s->head += n;
+        return (ssize_t)n;
     }
     n = mfs_buf_len(&s->piece->text) - s->sent;
     n = n < most ? n : most;
@@ -146,6 +214,24 @@ static enum MHD_Result queue(struct MHD_Connection *c, const char *type, struct 
     return done;
 }
 
+/* RFC 9110, 12.5.3: as browsers write it. Who refuses it by a weight of 0, or names it otherwise,
+ * gets the text. */
+static bool takes_gzip(struct MHD_Connection *c)
+{
+    const char *list = mfs_httpd_header(c, MHD_HTTP_HEADER_ACCEPT_ENCODING);
+
+    for (const char *at = list; *at;) {
+        size_t n;
+
+        at += strspn(at, ", \t");
+        n = strcspn(at, ",");
+        if (n == strlen("gzip") && !strncasecmp(at, "gzip", n))
+            return true;
+        at += n;
+    }
+    return false;
+}
+
 enum MHD_Result mfs_httpd_stream_head(struct MHD_Connection *c, const struct mfs_httpd_page *page)
 {
     struct MHD_Response *r = MHD_create_response_from_buffer(0, (void *)"", MHD_RESPMEM_PERSISTENT);
@@ -169,7 +255,9 @@ enum MHD_Result mfs_httpd_stream(struct mfs_httpd *h, struct MHD_Connection *c,
         free(s);
         return MHD_NO;
     }
-    *s = (struct mfs_httpd_stream){h, c, p, page, .next = h->streams};
+    *s = (struct mfs_httpd_stream){h, c, p, page, takes_gzip(c), .next = h->streams};
+    if (s->shrunk)
+        MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip");
     h->streams = s;
     h->nstreams++;
     return queue(c, page->stream, r);
@@ -182,20 +270,23 @@ static bool is_due(const struct mfs_httpd_stream *s, const struct mfs_httpd_page
 
 static void tell(struct mfs_httpd *h, const struct mfs_httpd_page *page)
 {
-    struct piece *p = NULL;
+    struct piece *p = NULL, *shrunk = NULL;
 
     for (struct mfs_httpd_stream *s = h->streams; s; s = s->next) {
         if (!is_due(s, page))
             continue;
         if (!p)
             p = make(h, page);
-        if (!p)
-            return;
-        give(s, p);
+        if (p && s->shrunk && !shrunk)
+            shrunk = make_shrunk(p);
+        if (!p || (s->shrunk && !shrunk))
+            break;
+        give(s, s->shrunk ? shrunk : p);
         if (s->suspended)
             MHD_resume_connection(s->connection);
         s->suspended = false;
     }
+    drop(shrunk);
     drop(p);
 }
 

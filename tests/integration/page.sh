@@ -47,7 +47,9 @@ equal 640 "$(stat -c %a "$T/plain")" "the report's mode"
 say "ten readers, one of which does not read"
 readers=()
 for i in $(seq 9); do
-    curl -sN --max-time 3 "http://$at/ui/stream" >"$T/stream$i" &
+    args=()
+    [ "$i" -le 4 ] || args=(--compressed) # as browsers take it
+    curl -sN "${args[@]}" --max-time 3 "http://$at/ui/stream" >"$T/stream$i" &
     readers+=($!)
 done
 timeout 20 python3 "$HARNESS_DIR/metrics_http.py" deaf 127.0.0.1 9480 /ui/stream >"$T/deaf" &
@@ -68,6 +70,14 @@ done
 say "ten readers for 3 s took $took ticks of cm"
 [ "$took" -lt 20 ] || sanitized || fail "ten readers for 3 s took $took ticks of cm"
 kill "$deaf" 2>/dev/null || true
+bytes_of() # ENCODING: of the stream, in 3 s
+{
+    curl -sN -H "Accept-Encoding: $1" -o /dev/null -w '%{size_download}' --max-time 3 "http://$at/ui/stream" || true
+}
+small=$(bytes_of gzip)
+large=$(bytes_of identity)
+say "three seconds of the stream are $large bytes, as gzip $small"
+[ "$((2 * small))" -lt "$large" ] || fail "gzip takes $small bytes, the text $large"
 
 say "asking for the stream makes nothing, and one address has 10"
 before=$(ticks)

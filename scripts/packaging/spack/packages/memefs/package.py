@@ -27,6 +27,7 @@ class Memefs(CMakePackage):
     depends_on("ncurses+termlib")
     depends_on("openssl@3:")
     depends_on("xxhash")
+    depends_on("zlib-api")
     depends_on("redis@7:", type="run")  # lm calls redis-server by its name
     depends_on("cmocka", type="test")
 
