@@ -1,7 +1,8 @@
 /* What earlier runs have left unfinished under temporary names, in directories that were there. A
  * copy that is made takes it over or removes it by itself (file.c, link.c, other.c). But which of
  * an inode's names is copied first, and how a file is copied, differs from run to run: so there may
- * be one beside a copy that is there, or that is made in another way.
+ * be one beside a copy that is there, or that is made in another way. Where several processes copy,
+ * it may be another one's that is at it: remains.c sees to these at the end of each directory.
  *
  * Of a directory that is walked through all names are listed, once; of one into which single files
  * come, which may be large, each is looked up. */
@@ -120,28 +121,11 @@ bool mfs_stage_has_left(const struct mfs_stage_item *i)
     return find(i, name);
 }
 
-/* Another process may be at it just now, which removes it itself when it sees that the copy is
- * there. */
-static void drop_shared(const struct mfs_stage_dir *d, const char *name)
-{
-    int fd = openat(d->to, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-
-    if (fd < 0)
-        return;
-    if (!mfs_stage_claim(d, name, fd))
-        unlinkat(d->to, name, 0);
-    close(fd);
-}
-
 void mfs_stage_drop_left(const struct mfs_stage_item *i)
 {
     const struct mfs_stage_dir *d = i->dir;
     char name[MFS_STAGE_TEMPORARY_MAX];
 
-    if (!find(i, name))
-        return;
-    if (d->stage->plan->shared)
-        drop_shared(d, name);
-    else
+    if (!d->stage->plan->shared && find(i, name))
         unlinkat(d->to, name, 0);
 }
