@@ -202,7 +202,7 @@ have_been_read()
     [ "$(cd "$MNT1/read" && echo f* placed/* held mapped name)" = "f* placed/* held mapped name" ] &&
         [ "$(cd "$MNT0/read" && echo f* placed/* [hmn]*)" = "f* placed/* [hmn]*" ]
 }
-must_happen 20 have_been_read
+must_happen 60 have_been_read
 cmp "$T/f9" <&6 || fail "what was open is not readable any more"
 exec 6<&-
 equal "late linked placed twice1 twice2 twice3 twice4 twice5 twice6 written" "$(cd read && echo *)" "what is to be read"

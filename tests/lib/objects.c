@@ -318,7 +318,7 @@ static void expect_gone(const char *mounted)
 {
     struct stat st;
 
-    for (int i = 0; i < 200 && stat(mounted, &st) == 0; i++)
+    for (int i = 0; i < 600 && stat(mounted, &st) == 0; i++)
         usleep(100000);
     CHECK(stat(mounted, &st) < 0);
 }

@@ -268,7 +268,7 @@ def test_objects_that_go_when_they_are_read(client, root, mounted):
         assert client.get(f"{root}/d/got") == b"got"
         with client.open(f"{root}/d/opened", "rb") as file:
             assert file.read() == b"opened"
-    patience = time.monotonic() + 20
+    patience = time.monotonic() + 60
     while os.listdir(mounted / "d") and time.monotonic() < patience:
         time.sleep(0.1)
     assert os.listdir(mounted / "d") == []
