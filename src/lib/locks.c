@@ -128,7 +128,8 @@ static int check(struct memefs_file *file, const struct memefs_lock *l, struct m
         return -EOVERFLOW;
     *lock = (struct mfs_lock){.type = l->type,
                               .start = (uint64_t)l->start,
-                              .end = l->len == 0 ? INT64_MAX : (uint64_t)(l->start + l->len - 1),
+                              .end = l->len == 0 ? INT64_MAX
+                                                 : (uint64_t)l->start + (uint64_t)l->len - 1,
                               .owner = file->owner,
                               .pid = (uint32_t)getpid()};
     return 0;

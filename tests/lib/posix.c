@@ -274,7 +274,8 @@ static void test_at(void)
 
 static void test_locks(void)
 {
-    struct memefs_lock all = {.type = F_WRLCK}, ask = {.type = F_WRLCK};
+    struct memefs_lock all = {.type = F_WRLCK}, ask = {.type = F_WRLCK},
+                       last = {.type = F_UNLCK, .start = 1, .len = INT64_MAX};
     struct memefs *other = lib_connect();
     struct memefs_file *f, *g;
     int fd;
@@ -291,6 +292,7 @@ static void test_locks(void)
     EQUAL(-EAGAIN, memefs_flock(g, LOCK_EX, 0));
     OK(close(fd));
     GOOD(memefs_flock(g, LOCK_EX, 5000));
+    GOOD(memefs_lock(f, &last, 0)); /* up to the last byte that a file may have */
     GOOD(memefs_lock(f, &all, 0));
     EQUAL(-EAGAIN, memefs_lock(g, &all, 0));
     GOOD(memefs_getlk(g, &ask));
