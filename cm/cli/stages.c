@@ -30,14 +30,6 @@ static bool is_mark(void *arg, const struct mfs_event *e)
     return !strcmp(e->what, MFS_MARK_EVENT);
 }
 
-/* In seconds; below 0: it is no time. */
-static int64_t time_of(const struct mfs_event *e)
-{
-    struct tm tm = {0};
-
-    return strptime(e->time, "%Y-%m-%dT%H:%M:%S", &tm) ? timegm(&tm) : -1;
-}
-
 /* The last one goes on as far as anything is known. */
 static void take(struct mfs_stages *s, const struct mfs_event *list, uint32_t n,
                  const struct mfs_history *h)
@@ -45,7 +37,7 @@ static void take(struct mfs_stages *s, const struct mfs_event *list, uint32_t n,
     for (uint32_t i = 0; i < n; i++) {
         struct stage *to = &s->stage[s->n];
 
-        to->from = time_of(&list[i]);
+        to->from = mfs_event_seconds(&list[i]);
         if (to->from < 0)
             continue;
         memcpy(to->name, list[i].text, sizeof to->name);

@@ -131,6 +131,42 @@ static int put_line(const struct frame *f, enum mfs_history_figure figure, const
     return rc ? rc : mfs_buf_printf(out, "\"/>\n");
 }
 
+/* What an element may have. Control characters are none of XML 1.0. */
+static int put_text(const char *text, struct mfs_buf *out)
+{
+    int rc = 0;
+
+    for (const char *at = text; *at && !rc; at++) {
+        unsigned char c = (unsigned char)*at;
+
+        rc = c == '<'   ? mfs_buf_append(out, "&lt;", 4)
+             : c == '&' ? mfs_buf_append(out, "&amp;", 5)
+             : c < ' '  ? mfs_buf_append(out, " ", 1)
+                        : mfs_buf_append(out, at, 1);
+    }
+    return rc;
+}
+
+static int put_mark(const struct frame *f, const struct mfs_svg_mark *m, struct mfs_buf *out)
+{
+    double x = x_of(f, m->at);
+    int rc = mfs_buf_printf(out, "<path class=\"%s\" stroke=\"%s\"%s d=\"M%.1f %dV%d\"><title>",
+                            m->stage ? "stage" : "mark", m->stage ? "#7a3f9d" : "#9aa1a8",
+                            m->stage ? "" : " stroke-dasharray=\"2 3\"", x, TOP, HEIGHT - BOTTOM);
+
+    if (!rc)
+        rc = put_text(m->text, out);
+    if (!rc)
+        rc = mfs_buf_printf(out, "</title></path>\n");
+    if (rc || !m->stage)
+        return rc;
+    rc = mfs_buf_printf(out, "<text x=\"%.1f\" y=\"%d\" fill=\"#7a3f9d\" font-size=\"10\">", x + 3,
+                        TOP + 10);
+    if (!rc)
+        rc = put_text(m->text, out);
+    return rc ? rc : mfs_buf_printf(out, "</text>\n");
+}
+
 static void put_axes(const struct mfs_svg_chart *c, const struct frame *f, struct mfs_buf *out)
 {
     char text[24] = "";
@@ -160,7 +196,7 @@ static void put_axes(const struct mfs_svg_chart *c, const struct frame *f, struc
 }
 
 int mfs_svg_draw(const struct mfs_svg_chart *c, const struct mfs_history_ring *r, uint32_t step,
-                 struct mfs_buf *out)
+                 const struct mfs_svg_mark *marks, size_t nmarks, struct mfs_buf *out)
 {
     struct frame f = measure(c, r, step);
     const uint32_t n = c->n;
@@ -174,6 +210,9 @@ int mfs_svg_draw(const struct mfs_svg_chart *c, const struct mfs_history_ring *r
                    "<text x=\"%d\" y=\"18\" font-size=\"14\">%s (UTC)</text>\n",
                    WIDTH, HEIGHT, WIDTH, HEIGHT, c->title, LEFT, c->title);
     put_axes(c, &f, out);
+    for (size_t i = 0; i < nmarks && !rc; i++)
+        if (marks[i].at >= f.from && marks[i].at <= f.to)
+            rc = put_mark(&f, &marks[i], out);
     for (uint32_t i = 0; i < n && !rc; i++) {
         mfs_buf_printf(out, "<text x=\"%u\" y=\"36\" fill=\"%s\">— %s</text>\n", LEFT + i * 130,
                        colors[i], c->line[i].label);

@@ -18,8 +18,15 @@ struct mfs_svg_chart {
 /* memory, nodes, throughput, operations, latency; the end has no name. */
 extern const struct mfs_svg_chart mfs_svg_charts[];
 
-/* Appends it: what is known, by means over `step` s. 0 or -ENOMEM. */
+/* A line across the curves. */
+struct mfs_svg_mark {
+    int64_t at;       /* s since 1970 */
+    const char *text; /* shown where the pointer is, any characters; the caller's */
+    bool stage;       /* a stage of the run begins: in colour, with its text beside */
+};
+
+/* Appends it: what is known, by means over `step` s, and of n marks those within. 0 or -ENOMEM. */
 int mfs_svg_draw(const struct mfs_svg_chart *c, const struct mfs_history_ring *r, uint32_t step,
-                 struct mfs_buf *out);
+                 const struct mfs_svg_mark *marks, size_t n, struct mfs_buf *out);
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -206,4 +207,11 @@ int mfs_event_last(const struct mfs_paths *p, bool (*match)(void *arg, const str
     if (seen > n)
         straighten(out, n, (uint32_t)(seen % n));
     return (int)(seen < n ? seen : n);
+}
+
+int64_t mfs_event_seconds(const struct mfs_event *e)
+{
+    struct tm tm = {0};
+
+    return strptime(e->time, "%Y-%m-%dT%H:%M:%S", &tm) ? timegm(&tm) : -1;
 }

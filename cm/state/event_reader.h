@@ -4,6 +4,7 @@
 #define MFS_CM_STATE_EVENT_READER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "args/paths.h"
 #include "cm/state/events.h"
@@ -27,5 +28,8 @@ bool mfs_event_reader_gone(const struct mfs_event_reader *r);
  * negative errno. */
 int mfs_event_last(const struct mfs_paths *p, bool (*match)(void *arg, const struct mfs_event *e),
                    void *arg, struct mfs_event *out, uint32_t n);
+
+/* When it was, s since 1970; below 0: what it has is no time. */
+int64_t mfs_event_seconds(const struct mfs_event *e);
 
 #endif

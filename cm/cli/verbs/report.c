@@ -21,6 +21,7 @@
 #include "cm/cli/verbs.h"
 #include "cm/history/history.h"
 #include "cm/state/event_reader.h"
+#include "cm/state/mark.h"
 #include "cm/ui/assets.h"
 
 #define TIME_LIMIT (10 * MFS_SEC)
@@ -144,15 +145,60 @@ static int write_tables(const struct mfs_history *h, const struct mfs_stages *s,
 
 /* ---- pictures -------------------------------------------------------------------------------- */
 
+/* What curves bend at: the page's marks (cm/ui/page.js), and the run's stages. */
+struct marks {
+    struct mfs_event *event;
+    struct mfs_svg_mark *list;
+    size_t n;
+};
+
+static bool is_marked(void *arg, const struct mfs_event *e)
+{
+    static const char *const parts[] = {"scal", "node-", "lost", "failover", "moved"};
+
+    (void)arg;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (strstr(e->what, parts[i]))
+            return true;
+    return !strcmp(e->what, MFS_MARK_EVENT);
+}
+
+static void free_marks(struct marks *m)
+{
+    free(m->event);
+    free(m->list);
+}
+
+static int read_marks(const struct mfs_paths *p, struct marks *m, struct mfs_err *err)
+{
+    int n;
+
+    *m = (struct marks){calloc(EVENTS, sizeof *m->event), calloc(EVENTS, sizeof *m->list), 0};
+    n = m->event && m->list ? mfs_event_last(p, is_marked, NULL, m->event, EVENTS) : -ENOMEM;
+    if (n == -ENOMEM)
+        return mfs_err_set(err, n, "out of memory");
+    for (int i = 0; i < n; i++) { /* without events there are no marks */
+        const struct mfs_event *e = &m->event[i];
+        int64_t at = mfs_event_seconds(e);
+        bool stage = !strcmp(e->what, MFS_MARK_EVENT);
+
+        if (at >= 0)
+            m->list[m->n++] =
+                (struct mfs_svg_mark){at, stage || !e->text[0] ? e->text : e->what, stage};
+    }
+    return 0;
+}
+
 static int write_picture(const struct mfs_svg_chart *c, const struct mfs_history_ring *r,
-                         const char *dir, const char *span, struct mfs_err *err)
+                         const struct marks *m, const char *dir, const char *span,
+                         struct mfs_err *err)
 {
     char path[PATH_MAX];
     struct mfs_buf b;
     int rc;
 
     mfs_buf_init(&b);
-    rc = mfs_svg_draw(c, r, mfs_history_ring_step(r), &b);
+    rc = mfs_svg_draw(c, r, mfs_history_ring_step(r), m->list, m->n, &b);
     if (!rc)
         rc = mfs_text_format(path, sizeof path, "%s/%s-%s.svg", dir, span, c->name);
     if (!rc)
@@ -161,17 +207,21 @@ static int write_picture(const struct mfs_svg_chart *c, const struct mfs_history
     return rc ? mfs_err_set(err, rc, "%s/%s-%s.svg: %s", dir, span, c->name, strerror(-rc)) : 0;
 }
 
-static int write_pictures(const struct mfs_history *h, const char *dir, struct mfs_err *err)
+static int write_pictures(const struct mfs_paths *p, const struct mfs_history *h, const char *dir,
+                          struct mfs_err *err)
 {
     int rc = mfs_file_mkdirs(dir, 0777);
+    struct marks m;
 
     if (rc)
         return mfs_err_set(err, rc, "%s: %s", dir, strerror(-rc));
+    rc = read_marks(p, &m, err);
     for (const struct mfs_svg_chart *c = mfs_svg_charts; c->name && !rc; c++) {
-        rc = write_picture(c, h->hour, dir, "hour", err);
+        rc = write_picture(c, h->hour, &m, dir, "hour", err);
         if (!rc)
-            rc = write_picture(c, h->day, dir, "day", err);
+            rc = write_picture(c, h->day, &m, dir, "day", err);
     }
+    free_marks(&m);
     return rc;
 }
 
@@ -351,7 +401,7 @@ static int run(struct mfs_verb_call *call, struct mfs_err *err)
     if (!rc && dir)
         rc = write_tables(h, stages, dir, err);
     if (!rc && svg)
-        rc = write_pictures(h, svg, err);
+        rc = write_pictures(&call->paths, h, svg, err);
     if (!rc && call->nargs)
         rc = write_page(&call->paths, h, stages, call->args[0], err);
     mfs_stages_free(stages);
