@@ -183,8 +183,7 @@ static int read_marks(const struct mfs_paths *p, struct marks *m, struct mfs_err
         bool stage = !strcmp(e->what, MFS_MARK_EVENT);
 
         if (at >= 0)
-            m->list[m->n++] =
-                (struct mfs_svg_mark){at, stage || !e->text[0] ? e->text : e->what, stage};
+            m->list[m->n++] = (struct mfs_svg_mark){at, e->text[0] ? e->text : e->what, stage};
     }
     return 0;
 }
