@@ -641,6 +641,26 @@ static void tickers_rest(void **state)
     assert_int_equal(atomic_load(&t.calls), 113);
 }
 
+/* A call that comes before its starter has run again tells as any other. */
+static void tickers_hear_their_first_calls(void **state)
+{
+    static struct ticked t[500];
+    size_t n = sizeof t / sizeof *t;
+
+    (void)state;
+    for (size_t i = 0; i < n; i++) {
+        atomic_store(&t[i].left, 3);
+        assert_int_equal(mfs_ticker_start_resting(&t[i].ticker, "test", MFS_MSEC / 50, tick, &t[i]),
+                         0);
+        if (i >= 20) /* not all threads at once */
+            wait_for_calls(&t[i - 20], 4);
+    }
+    for (size_t i = 0; i < n; i++) {
+        wait_for_calls(&t[i], 4);
+        mfs_ticker_stop(&t[i].ticker);
+    }
+}
+
 static void addresses_with_ports(void **state)
 {
     static const char *const good[] = {"127.0.0.1", "10.0.0.255", "::1", "fe80::1:2"},
@@ -689,6 +709,7 @@ int main(void)
         cmocka_unit_test(an_input_is_given_where_no_other_user_sees_it),
         cmocka_unit_test(waits_end),
         cmocka_unit_test(tickers_rest),
+        cmocka_unit_test(tickers_hear_their_first_calls),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

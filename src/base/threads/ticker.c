@@ -39,6 +39,8 @@ static void *ticker_run(void *arg)
     return NULL;
 }
 
+/* The thread's first look comes after `started`: what its call tells is not taken for that of one
+ * that was never started. */
 static int start(struct mfs_ticker *t, const char *name, int64_t interval, void (*tick)(void *arg),
                  void *arg)
 {
@@ -50,13 +52,15 @@ static int start(struct mfs_ticker *t, const char *name, int64_t interval, void 
     pthread_mutex_init(&t->mutex, NULL);
     rc = mfs_cond_init(&t->cond);
     if (!rc) {
+        pthread_mutex_lock(&t->mutex);
         rc = mfs_thread_start(&t->thread, name, ticker_run, t);
+        t->started = !rc;
+        pthread_mutex_unlock(&t->mutex);
         if (rc)
             pthread_cond_destroy(&t->cond);
     }
     if (rc)
         pthread_mutex_destroy(&t->mutex);
-    t->started = !rc;
     return rc;
 }
 
