@@ -71,9 +71,11 @@ static void wake_contact(void *arg)
 
 static int start_threads(struct mfs_meta *meta)
 {
-    int rc = mfs_ticker_start(&meta->session_ticker, "meta-session", meta->opts.session_ttl / 4,
-                              mfs_session_tick, meta);
+    int rc;
 
+    mfs_store_watch(meta->store, &meta->contact_watch); /* before contact_ticker looks and rests */
+    rc = mfs_ticker_start(&meta->session_ticker, "meta-session", meta->opts.session_ttl / 4,
+                          mfs_session_tick, meta);
     if (!rc)
         rc = mfs_ticker_start_resting(&meta->contact_ticker, "meta-contact", CONTACT_INTERVAL,
                                       mfs_contact_tick, meta);
@@ -83,8 +85,6 @@ static int start_threads(struct mfs_meta *meta)
     if (!rc)
         rc = mfs_ticker_start_resting(&meta->closes_ticker, "meta-closes", CLOSES_INTERVAL,
                                       flush_later, meta);
-    if (!rc)
-        mfs_store_watch(meta->store, &meta->contact_watch);
     if (!rc)
         rc = mfs_ticker_start(&meta->chores_ticker, "meta-chores", CHORES_INTERVAL, mfs_chores_tick,
                               meta);

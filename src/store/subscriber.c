@@ -213,6 +213,16 @@ static int wait_up(struct mfs_subscriber *l)
     return rc;
 }
 
+/* No thread runs. */
+static void free_subscriber(struct mfs_subscriber *l)
+{
+    mfs_store_unwatch(l->store, &l->watch);
+    close(l->wake);
+    pthread_cond_destroy(&l->changed);
+    pthread_mutex_destroy(&l->lock);
+    free(l);
+}
+
 int mfs_subscriber_create(struct mfs_subscriber **out, struct mfs_store *store,
                           const struct mfs_subscriber_opts *opts)
 {
@@ -228,16 +238,20 @@ int mfs_subscriber_create(struct mfs_subscriber **out, struct mfs_store *store,
     pthread_mutex_init(&l->lock, NULL);
     l->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     rc = l->wake < 0 ? -errno : mfs_cond_init(&l->changed);
-    if (!rc)
-        rc = mfs_thread_start(&l->thread, "store-listen", run, l);
     if (rc) {
         if (l->wake >= 0)
             close(l->wake);
+        pthread_mutex_destroy(&l->lock);
         free(l);
         return rc;
     }
     l->watch = (struct mfs_store_watch){.fn = wake, .arg = l};
-    mfs_store_watch(store, &l->watch);
+    mfs_store_watch(store, &l->watch); /* before the thread can have looked at the table */
+    rc = mfs_thread_start(&l->thread, "store-listen", run, l);
+    if (rc) {
+        free_subscriber(l);
+        return rc;
+    }
     rc = wait_up(l);
     if (rc)
         mfs_subscriber_destroy(l);
@@ -256,9 +270,5 @@ void mfs_subscriber_destroy(struct mfs_subscriber *l)
     pthread_mutex_unlock(&l->lock);
     wake(l);
     pthread_join(l->thread, NULL);
-    mfs_store_unwatch(l->store, &l->watch);
-    close(l->wake);
-    pthread_cond_destroy(&l->changed);
-    pthread_mutex_destroy(&l->lock);
-    free(l);
+    free_subscriber(l);
 }
