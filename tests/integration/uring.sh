@@ -187,7 +187,9 @@ mkdir "$T/three/dir" # not there when it is unmounted
 while cp "$T/data" "$T/three/dir/more"; do :; done 2>/dev/null &
 copy=$!
 sleep 0.3
-umount -f "$T/three" 2>/dev/null || umount -l "$T/three"
+umount -f "$T/three" 2>/dev/null || umount -l "$T/three" 2>/dev/null ||
+    ! mountpoint -q "$T/three" || # the client has unmounted it in between
+    fail "$T/three is still mounted"
 must_happen 20 gone "$copy"
 must_happen 20 gone "$client"
 
