@@ -121,26 +121,31 @@ static void say_hello(struct mfs_control *c, struct mfs_conn *conn)
         request(c, conn, MFS_MSG_CLIENT_READY, NULL, request_done);
 }
 
-static void up(struct mfs_conn *conn, void *arg)
-{
-    struct mfs_control *c = arg;
-
-    c->metrics.digest = 0;
-    c->metrics.refused = false;
-    say_hello(c, conn);
-}
-
 static void heartbeat(void *arg);
 
 /* Of cm's presence is asked only where somebody relies on it. In the loop's thread. */
 static void heartbeat_if_wanted(struct mfs_control *c, bool wanted)
 {
-    if (wanted && c->heartbeat == NULL) { /* NULL, without memory: at the next table */
+    if (wanted && c->heartbeat == NULL) { /* NULL, without memory: at the next table or hello */
         c->heartbeat = mfs_loop_timer(c->loop, 0, MFS_TRUST_HEARTBEAT, heartbeat, c);
     } else if (!wanted) {
         mfs_timer_cancel(c->heartbeat);
         c->heartbeat = NULL;
     }
+}
+
+static void up(struct mfs_conn *conn, void *arg)
+{
+    struct mfs_control *c = arg;
+    bool replicated;
+
+    c->metrics.digest = 0;
+    c->metrics.refused = false;
+    say_hello(c, conn);
+    pthread_mutex_lock(&c->lock);
+    replicated = c->replicated;
+    pthread_mutex_unlock(&c->lock);
+    heartbeat_if_wanted(c, replicated);
 }
 
 /* Takes over `table`. */

@@ -50,6 +50,7 @@ struct mfs_retries *mfs_retries_create(struct mfs_vfs *vfs)
     r->vfs = vfs;
     pthread_mutex_init(&r->lock, NULL);
     if (mfs_ticker_start_resting(&r->ticker, "retries", MOMENT, sweep, r) < 0) {
+        pthread_mutex_destroy(&r->lock);
         free(r);
         return NULL;
     }
