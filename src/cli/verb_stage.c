@@ -54,14 +54,16 @@ static void print_parts(const struct mfs_stage_result *r)
 
 static void print_json(const struct mfs_stage_result *r)
 {
+    const struct mfs_stage_counts *c = &r->counts;
+
     printf("{\"files\": %" PRIu64 ", \"directories\": %" PRIu64 ", \"others\": %" PRIu64
            ", \"bytes\": %" PRIu64 ", \"skipped\": %" PRIu64 ", \"skipped_bytes\": %" PRIu64
            ", \"left_out\": %" PRIu64 ", \"failed\": %" PRIu64
            ", \"full\": %s, \"stopped\": %s, \"duration_ms\": %.0f, "
            "\"rate\": %.0f, \"errors\": [",
-           r->files, r->directories, r->others, r->bytes, r->skipped, r->skipped_bytes, r->left_out,
-           r->failed, r->full ? "true" : "false", r->stopped ? "true" : "false", r->seconds * 1e3,
-           r->seconds > 0 ? (double)r->bytes / r->seconds : 0);
+           c->files, c->directories, c->others, c->bytes, c->skipped, c->skipped_bytes, c->left_out,
+           c->failed, r->full ? "true" : "false", r->stopped ? "true" : "false", r->seconds * 1e3,
+           r->seconds > 0 ? (double)c->bytes / r->seconds : 0);
     for (uint32_t i = 0; i < r->nfailures; i++) {
         printf("%s{\"path\": ", i ? ", " : "");
         mfs_verb_json_text(r->failure[i].path);
@@ -77,17 +79,19 @@ static void print_json(const struct mfs_stage_result *r)
 
 static void print_text(const struct mfs_stage_result *r, bool to_server)
 {
-    printf("%s, %s in %.1f s, %s/s", MFS_TEXT_COUNT(r->files, "file"), MFS_TEXT_BYTES(r->bytes),
+    const struct mfs_stage_counts *c = &r->counts;
+
+    printf("%s, %s in %.1f s, %s/s", MFS_TEXT_COUNT(c->files, "file"), MFS_TEXT_BYTES(c->bytes),
            r->seconds,
-           MFS_TEXT_BYTES(r->seconds > 0 ? (uint64_t)((double)r->bytes / r->seconds) : 0));
+           MFS_TEXT_BYTES(r->seconds > 0 ? (uint64_t)((double)c->bytes / r->seconds) : 0));
     if (r->nparts)
         printf(" on %s", MFS_TEXT_COUNT(r->nparts, "node"));
-    if (r->skipped)
-        printf("; %" PRIu64 " with %s there already", r->skipped, MFS_TEXT_BYTES(r->skipped_bytes));
+    if (c->skipped)
+        printf("; %" PRIu64 " with %s there already", c->skipped, MFS_TEXT_BYTES(c->skipped_bytes));
     printf("\n");
-    if (r->left_out)
+    if (c->left_out)
         printf("%" PRIu64 " left out: %sunfinished copies of earlier calls (.memefs-stage.*)\n",
-               r->left_out, to_server ? "empty directories, which a server can't have, or " : "");
+               c->left_out, to_server ? "empty directories, which a server can't have, or " : "");
 }
 
 static int judge(const struct mfs_stage_result *r, bool in, const char *target, struct mfs_err *err)
@@ -108,9 +112,9 @@ static int judge(const struct mfs_stage_result *r, bool in, const char *target, 
         return mfs_err_set(err, -EIO,
                            "the nodes have not found the same sources, see above, so that what is "
                            "missing is not known");
-    return r->failed ? mfs_err_set(err, -EIO, "%s failed; all else is there",
-                                   MFS_TEXT_COUNT(r->failed, "file"))
-                     : 0;
+    return r->counts.failed ? mfs_err_set(err, -EIO, "%s failed; all else is there",
+                                          MFS_TEXT_COUNT(r->counts.failed, "file"))
+                            : 0;
 }
 
 /* ---- a call ---------------------------------------------------------------------------------- */

@@ -275,7 +275,7 @@ bool mfs_stage_crew_result(struct mfs_stage_crew *c, struct mfs_stage_result *r)
     r->differs = tell_differences(c, most);
     if (!w)
         return false;
-    r->failed = w->counts.failed;
+    r->counts.failed = w->counts.failed;
     r->nfailures = w->nfailures;
     r->failure = w->failure;
     w->failure = NULL;

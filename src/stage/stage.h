@@ -36,12 +36,15 @@ int mfs_stage_list_add(struct mfs_stage_list *l, const char *from, const char *t
 int mfs_stage_list_read(struct mfs_stage_list *l, const char *manifest, struct mfs_err *err);
 void mfs_stage_list_fini(struct mfs_stage_list *l);
 
-/* How far a run is. */
+/* How far a run is; at last what it has done. */
 struct mfs_stage_counts {
-    uint64_t files, directories, others, bytes, skipped, skipped_bytes; /* as in the result */
-    uint64_t failed;
-    uint64_t found;                /* names in the sources so far, whatever became of them */
-    uint64_t left_out;             /* as in the result */
+    uint64_t files, directories,
+        others;                      /* made or replaced: regular; directories; links, fifos … */
+    uint64_t bytes;                  /* of content that was copied, without holes */
+    uint64_t skipped, skipped_bytes; /* files that were there */
+    uint64_t failed;                 /* a sentence each on stderr */
+    uint64_t found;                  /* names in the sources so far, whatever became of them */
+    uint64_t left_out; /* names of unfinished copies; to a server, empty directories, too */
     uint64_t all_files, all_bytes; /* that there are to do, as far as is known, … */
     bool all;                      /* … which is all */
 };
@@ -84,15 +87,10 @@ struct mfs_stage_part {
 };
 
 struct mfs_stage_result {
-    uint64_t files, directories,
-        others;                      /* made or replaced: regular; directories; links, fifos … */
-    uint64_t bytes;                  /* of content that was copied, without holes */
-    uint64_t skipped, skipped_bytes; /* files that were there */
-    uint64_t failed;                 /* a sentence each on stderr */
-    uint64_t left_out; /* names of unfinished copies; to a server, empty directories, too */
-    bool full;         /* the target has no room: the rest was left out */
-    bool stopped;      /* by plan.stop: likewise */
-    bool differs;      /* nodes came to their ends and found not the same sources */
+    struct mfs_stage_counts counts;
+    bool full;    /* the target has no room: the rest was left out */
+    bool stopped; /* by plan.stop: likewise */
+    bool differs; /* nodes came to their ends and found not the same sources */
     double seconds;
     uint32_t nfailures; /* of the first of them */
     struct mfs_stage_failure *failure;
@@ -104,7 +102,7 @@ struct mfs_stage_result {
 uint64_t mfs_stage_call(const struct mfs_stage_list *l);
 
 /* Blocks until all is done; sets the process' umask to 0. 0 although single ones have failed
- * (result.failed); or a negative errno with the reason: nothing was begun. */
+ * (result.counts.failed); or a negative errno with the reason: nothing was begun. */
 int mfs_stage_run(const struct mfs_stage_plan *plan, struct mfs_stage_result *result,
                   struct mfs_err *err);
 void mfs_stage_result_fini(struct mfs_stage_result *result);

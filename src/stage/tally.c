@@ -179,17 +179,9 @@ void mfs_stage_tally_result(struct mfs_stage_tally *t, struct mfs_stage_result *
         tell(t);
     pthread_mutex_lock(&t->mutex);
     wipe(t);
-    *r = (struct mfs_stage_result){.files = t->count[MFS_STAGE_FILES],
-                                   .directories = t->count[MFS_STAGE_DIRECTORIES],
-                                   .others = t->count[MFS_STAGE_OTHERS],
-                                   .bytes = t->count[MFS_STAGE_BYTES],
-                                   .skipped = t->count[MFS_STAGE_SKIPPED],
-                                   .skipped_bytes = t->count[MFS_STAGE_SKIPPED_BYTES],
-                                   .failed = t->failed,
-                                   .left_out = t->count[MFS_STAGE_LEFT_OUT],
-                                   .seconds = seconds_of(t),
-                                   .nfailures = t->n,
-                                   .failure = t->failure};
+    *r = (struct mfs_stage_result){
+        .seconds = seconds_of(t), .nfailures = t->n, .failure = t->failure};
+    count(t, &r->counts);
     t->failure = NULL;
     t->n = 0;
     pthread_mutex_unlock(&t->mutex);

@@ -57,7 +57,7 @@ static struct mfs_stage_result run(struct seen *seen, const struct mfs_stage_lis
     struct mfs_err err = {0};
 
     assert_int_equal(0, mfs_stage_run(&plan, &result, &err));
-    assert_int_equal(1, result.failed);
+    assert_int_equal(1, result.counts.failed);
     return result;
 }
 
@@ -104,7 +104,7 @@ static void what_is_left_beside_a_copy_goes(void **state)
     assert_int_equal(0, mfs_stage_list_add(&list, "vanished", NULL));
 
     result = run(&seen, &list);
-    assert_int_equal(2, result.files);
+    assert_int_equal(2, result.counts.files);
     mfs_stage_result_fini(&result);
     assert_true(seen.id != 0);
     leave(seen.id, in, "file", path[0]);
@@ -112,8 +112,8 @@ static void what_is_left_beside_a_copy_goes(void **state)
     leave(seen.id, in, "symbolic", path[2]);
     leave(seen.id, dst, "single", path[3]);
     result = run(&seen, &list);
-    assert_int_equal(0, result.files);
-    assert_int_equal(2, result.skipped);
+    assert_int_equal(0, result.counts.files);
+    assert_int_equal(2, result.counts.skipped);
     mfs_stage_result_fini(&result);
     for (int i = 0; i < 4; i++)
         assert_int_equal(-1, access(path[i], F_OK));
