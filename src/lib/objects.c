@@ -377,8 +377,8 @@ int64_t mfs_lib_get_open(struct memefs *fs, const char *path, void *buf, size_t 
         f->attr.size = attr.size;
     if (n == 0)
         n = alloc != NULL ? read_alloc(f, alloc) : read_into(f, buf, cap);
-    if (n < 0 || (alloc == NULL && (size_t)n > cap))
-        mfs_vfs_does_not_count(f->open);
+    if (f->open != NULL && (n < 0 || (alloc == NULL && (size_t)n > cap)))
+        mfs_vfs_does_not_count(f->open); /* a directory has none */
     mfs_lib_close(f);
     return n;
 }

@@ -74,7 +74,9 @@ static void test_replaces(void)
 /* What is under the name may be anything but a directory. */
 static void test_kinds(void)
 {
+    struct memefs_item item = {.path = "/o/dirlink", .buf = got, .len = 1};
     struct stat st;
+    void *buf;
 
     EQUAL(-EISDIR, memefs_put(fs, "/o", "x", 1, 0));
     EQUAL(-EISDIR, memefs_put(fs, "/", "x", 1, 0));
@@ -90,6 +92,12 @@ static void test_kinds(void)
     CHECK(S_ISREG(st.st_mode));
     EQUAL(-EISDIR, memefs_get(fs, "/o", got, 1));
     EQUAL(-ENOENT, memefs_get(fs, "/o/none", got, 1));
+    OK(symlink("made/by", "o/dirlink"));
+    EQUAL(-EISDIR, memefs_get(fs, "/o/dirlink", got, 1));
+    EQUAL(-EISDIR, memefs_get_alloc(fs, "/o/dirlink", &buf));
+    CHECK(buf == NULL);
+    EQUAL(1, memefs_mget(fs, &item, 1));
+    EQUAL(-EISDIR, item.result);
     /* A file that was renamed has its inode in another partition. */
     for (int i = 0; i < 20; i++) {
         char from[32], to[32], path[32];
