@@ -4,12 +4,20 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <openssl/evp.h>
 
 #include "base/hash.h"
+#include "proto/reading.h"
 #include "stage/impl.h"
+
+void mfs_stage_is_no_reading(int fd)
+{
+    if (fd >= 0)
+        ioctl(fd, MFS_NO_READING); /* elsewhere than on a mount nobody counts */
+}
 
 /* What becomes of the bytes that pass by. */
 struct sums {

@@ -30,6 +30,10 @@ int mfs_stage_read_back(int to, uint64_t at, uint64_t end, uint64_t hash);
 /* Have the first `size` bytes of both files the same content? 1, 0, or a negative errno. */
 int mfs_stage_same_content(int a, int b, uint64_t size);
 
+/* Where files go when they have been read so often: that `fd` is open is no reading of its file. Of
+ * each file of a source that is copied one open file counts, of a target none. -1 is fine. */
+void mfs_stage_is_no_reading(int fd);
+
 /* SHA-256 of [at, end). 0 or a negative errno. */
 int mfs_stage_sum(int fd, uint64_t at, uint64_t end, unsigned char sum[32]);
 

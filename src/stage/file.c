@@ -216,11 +216,14 @@ static void run_piece(struct mfs_stage_file *f, uint32_t n, int from)
 static int open_again(const struct mfs_stage_file *f)
 {
     char path[32];
+    int fd;
 
     if (f->from < 0)
         return -1;
     snprintf(path, sizeof path, "/proc/self/fd/%d", f->from);
-    return open(path, O_RDONLY | O_CLOEXEC);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    mfs_stage_is_no_reading(fd); /* f->from is one */
+    return fd;
 }
 
 static void run_pieces(struct mfs_stage_task *task)
@@ -384,10 +387,18 @@ static int same_content(struct mfs_stage_file *f, int there)
     return rc ? rc : !memcmp(sum, f->item->sum, sizeof sum);
 }
 
+/* Mode and owner may have changed without the content. */
+static bool is_to_be_mended(const struct mfs_stage_file *f, const struct stat *there)
+{
+    return f->source->mend && (there->st_mode != f->st.st_mode || there->st_uid != f->st.st_uid ||
+                               there->st_gid != f->st.st_gid);
+}
+
 /* 1: the target has it; 0; or a negative errno of the target's. */
 static int is_there(struct mfs_stage_file *f)
 {
     const struct mfs_stage_dir *d = f->item->dir;
+    bool compares = d->stage->plan->verify || f->item->has_sum;
     struct stat st;
     int fd, same = 1;
 
@@ -397,15 +408,25 @@ static int is_there(struct mfs_stage_file *f)
         return -EISDIR;
     if (!S_ISREG(st.st_mode) || st.st_size != f->st.st_size || !same_time(&st, &f->st))
         return 0;
+    if (!compares && !is_to_be_mended(f, &st))
+        return 1;
     fd = openat(d->to, f->item->to, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return 0;
-    if (d->stage->plan->verify || f->item->has_sum)
+    mfs_stage_is_no_reading(fd);
+    if (compares)
         same = same_content(f, fd);
-    if (same == 1 && f->source->mend)
-        f->source->mend(f, fd, &st);
+    if (same == 1 && is_to_be_mended(f, &st))
+        f->source->mend(f, fd);
     close(fd);
     return same == 1;
+}
+
+/* Nothing of the source was copied, or it will be opened anew. */
+static void is_not_read(struct mfs_stage_file *f)
+{
+    if (f->source->local)
+        mfs_stage_is_no_reading(f->from);
 }
 
 static bool skip(struct mfs_stage_file *f)
@@ -421,6 +442,7 @@ static bool skip(struct mfs_stage_file *f)
         mfs_stage_tally_add(t, MFS_STAGE_SKIPPED, 1);
         mfs_stage_tally_add(t, MFS_STAGE_SKIPPED_BYTES, (uint64_t)f->st.st_size);
         mfs_stage_drop_left(f->item);
+        is_not_read(f);
     }
     end(f, rc > 0);
     return true;
@@ -467,6 +489,7 @@ void mfs_stage_file_begin(struct mfs_stage_file *f)
         struct mfs_stage_item *i = f->item;
         const struct stat st = f->st;
 
+        is_not_read(f);
         drop(f);
         mfs_stage_link_end(i, &st, false);
         mfs_stage_defer(i);

@@ -21,7 +21,7 @@ struct mfs_stage_source {
     /* What is there has the size and time of the source. Does it have its content? 1, 0, or a
      * negative errno; asked with plan.verify. */
     int (*same)(struct mfs_stage_file *f, int there);
-    void (*mend)(struct mfs_stage_file *f, int there, const struct stat *st); /* NULL: nothing */
+    void (*mend)(struct mfs_stage_file *f, int there); /* its mode and owner; NULL: nothing */
     void (*close)(struct mfs_stage_file *f);
     bool local; /* `from` is a file, whose attributes are those of the copy */
 };

@@ -108,6 +108,7 @@ static int check_sum(const struct mfs_stage_item *i, const char *first)
 
     if (fd < 0)
         return -errno;
+    mfs_stage_is_no_reading(fd);
     rc = fstat(fd, &st) < 0 ? -errno : mfs_stage_sum(fd, 0, (uint64_t)st.st_size, sum);
     close(fd);
     return rc ? rc : memcmp(sum, i->sum, sizeof sum) != 0 ? -EUCLEAN : 0;

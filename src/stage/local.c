@@ -37,11 +37,9 @@ static int same(struct mfs_stage_file *f, int there)
     return mfs_stage_same_content(f->from, there, (uint64_t)f->st.st_size);
 }
 
-/* Mode and owner may have changed without the content. */
-static void mend(struct mfs_stage_file *f, int there, const struct stat *st)
+static void mend(struct mfs_stage_file *f, int there)
 {
-    if (st->st_mode != f->st.st_mode || st->st_uid != f->st.st_uid || st->st_gid != f->st.st_gid)
-        mfs_stage_keep_owner(f->item->dir, there, &f->st);
+    mfs_stage_keep_owner(f->item->dir, there, &f->st);
 }
 
 static void shut(struct mfs_stage_file *f)

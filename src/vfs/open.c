@@ -153,8 +153,7 @@ static void begin_reading(struct mfs_file *f, const struct mfs_attr *attr)
 
 void mfs_vfs_does_not_count(struct mfs_file *f)
 {
-    mfs_meta_read_forget(f->read);
-    f->read = NULL;
+    mfs_meta_read_forget(atomic_exchange(&f->read, NULL)); /* two may say so at once */
 }
 
 int mfs_vfs_open(struct mfs_vfs *vfs, uint64_t ino, int flags, struct mfs_file **file,

@@ -209,6 +209,45 @@ equal "late linked placed twice1 twice2 twice3 twice4 twice5 twice6 written" "$(
 equal 6 "$(find read/late -type f | wc -l)" "files that may be read once more"
 equal "$(sha256sum <"$T/f9")" "$(sha256sum <out/moved)" "what was moved out"
 
+say "staging is no reading of what it makes, and one of what it copies"
+mkdir staged again shared "$T/src" "$T/src/sub"
+setfattr -n $READS -v 1 staged
+setfattr -n $READS -v 1 shared
+setfattr -n $READS -v 2 again
+for n in {1..40}; do echo "$n" >"$T/src/sub/f$n"; done
+head -c 150000000 /dev/urandom >"$T/src/large" # in pieces
+is_staged() # DIRECTORY: all of it is there, and stays so
+{
+    sleep 1
+    diff <(cd "$T/src" && find . -type f | sort) <(cd "$1" && find . -type f | sort) || fail "files of $1"
+}
+for option in '' '' --verify; do
+    timeout 60 memefs stage-in ${option:+"$option"} "$T/src" staged/ >/dev/null || fail "stage-in $option"
+done
+(cd "$T" && find src -type f -exec sha256sum {} +) >"$T/list"
+(cd "$T" && timeout 60 memefs stage-in --manifest list "$MNT0/staged") >/dev/null || fail "stage-in of a list"
+chmod 600 "$T/src/large" "$T/src/sub/f1" # is mended
+timeout 60 memefs stage-in "$T/src" staged/ >/dev/null || fail "stage-in"
+is_staged staged/src
+for _ in 1 2; do
+    timeout 60 memefs stage-in --shared "$T/src" shared/ >/dev/null &
+    one=$!
+    timeout 60 memefs stage-in --shared "$T/src" "$MNT1/shared/" >/dev/null || fail "stage-in --shared"
+    wait $one || fail "stage-in --shared"
+done
+is_staged "$MNT1/shared/src"
+timeout 60 memefs stage-in "$T/src" again/ >/dev/null || fail "stage-in"
+for _ in 1 2 3; do # the last two copy nothing
+    timeout 60 memefs stage-out again/src "$T/out1" >/dev/null || fail "stage-out"
+done
+timeout 60 memefs stage-out --verify again/src "$T/out1" >/dev/null || fail "stage-out --verify"
+is_staged again/src
+timeout 60 memefs stage-out again/src "$T/out2" >/dev/null || fail "stage-out"
+cmp "$T/src/large" "$T/out2/src/large" || fail "what was staged out"
+are_staged_out() { [ -z "$(find "$MNT1/again" -type f)" ]; }
+must_happen 40 are_staged_out
+rm -r staged shared again "$T/src" "$T/out1" "$T/out2"
+
 say "what copies them takes no offence"
 equal "" "$(getfattr -d d/f100)" "attributes of a file"
 cp --preserve=xattr d/f100 d/in/none/preserved || fail "cp"

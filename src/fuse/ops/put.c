@@ -1,4 +1,4 @@
-/* Whole small files, made by one request (proto/put.h): the only ioctl that there is. */
+/* Ioctls: whole small files, made by one request (proto/put.h), and opens that are no readings. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -8,6 +8,7 @@
 #include "fuse/ops/ops.h"
 #include "host/caps.h"
 #include "proto/put.h"
+#include "proto/reading.h"
 
 #define NS_END 1000000000U
 
@@ -76,14 +77,17 @@ void mfs_op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned cmd, void *arg,
                   size_t out_len)
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_IOCTL);
+    bool no_reading = cmd == MFS_NO_READING && !(flags & FUSE_IOCTL_DIR);
     uint64_t dir = mfs_put_is(cmd) && !(flags & FUSE_IOCTL_DIR) && in != NULL
                        ? mfs_vfs_made_in(mfs_op_file(fi))
                        : 0;
-    int rc = dir != 0 ? put(req, m, dir, in, len) : -ENOTTY;
+    int rc = dir != 0 ? put(req, m, dir, in, len) : no_reading ? 0 : -ENOTTY;
 
     (void)ino;
     (void)arg;
     (void)out_len;
+    if (no_reading)
+        mfs_vfs_does_not_count(mfs_op_file(fi));
     if (rc < 0)
         fuse_reply_err(req, -rc);
     else

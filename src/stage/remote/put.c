@@ -378,6 +378,7 @@ static bool skips(struct put *p)
 
     if (!is_there(p) || (p->dir->stage->plan->verify && has_content(p, &err) != 1))
         return false;
+    mfs_stage_is_no_reading(p->fd);
     mfs_stage_tally_add(t, MFS_STAGE_SKIPPED, 1);
     mfs_stage_tally_add(t, MFS_STAGE_SKIPPED_BYTES, (uint64_t)p->st.st_size);
     return true;

@@ -3,6 +3,7 @@
 #define MFS_VFS_VNODE_FILE_H
 
 #include <fcntl.h>
+#include <stdatomic.h>
 
 #include "vfs/vnode/vnode.h"
 
@@ -26,7 +27,7 @@ struct mfs_file {
     size_t head_len; /* head is guarded by node->lock */
     uint64_t head_generation;
 
-    struct mfs_read *read; /* which its release ends; NULL: that does not count */
+    _Atomic(struct mfs_read *) read; /* which its release ends; NULL: that does not count */
 
     struct mfs_file *prev, *next; /* of node->files, guarded by node->lock */
 
