@@ -74,6 +74,11 @@ bytes_of() # ENCODING: of the stream, in 3 s
 {
     curl -sN -H "Accept-Encoding: $1" -o /dev/null -w '%{size_download}' --max-time 3 "http://$at/ui/stream" || true
 }
+given() # are the places of those that have gone free?
+{
+    (curl -sN --max-time 2 "http://$at/ui/stream" || true) | says '^data: '
+}
+must_happen 20 given
 small=$(bytes_of gzip)
 large=$(bytes_of identity)
 say "three seconds of the stream are $large bytes, as gzip $small"
