@@ -469,6 +469,30 @@ static void calls_that_are_lost(void **state)
     expect_removed(&a, dir, "f");
 }
 
+#define MANY_READ 400 /* more than one command tells of */
+
+/* In all partitions. */
+static void many_at_once(void **state)
+{
+    uint64_t dir = new_dir(MFS_ROOT_INO, "d");
+    char name[16];
+
+    (void)state;
+    assert_int_equal(set_reads(&a, dir, "1", 0), 0);
+    for (int i = 0; i < MANY_READ; i++) {
+        snprintf(name, sizeof name, "f%d", i);
+        written(&a, dir, name);
+    }
+    for (int i = 0; i < MANY_READ; i++) {
+        snprintf(name, sizeof name, "f%d", i);
+        read_once(&b, dir, name);
+    }
+    for (int i = 0; i < MANY_READ; i++) {
+        snprintf(name, sizeof name, "f%d", i);
+        expect_removed(&a, dir, name);
+    }
+}
+
 /* A file keeps its hint, but its names only go where the directory has one. */
 static void names_elsewhere(void **state)
 {
@@ -661,6 +685,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(files_that_were_read, setup_leased, teardown),
         cmocka_unit_test_setup_teardown(content_that_changes, setup_leased, teardown),
         cmocka_unit_test_setup_teardown(calls_that_are_lost, setup_leased, teardown),
+        cmocka_unit_test_setup_teardown(many_at_once, setup_leased, teardown),
         cmocka_unit_test_setup_teardown(names_elsewhere, setup_leased, teardown),
         cmocka_unit_test_setup_teardown(of_directories, setup_apart, teardown),
         cmocka_unit_test_setup_teardown(of_files, setup_apart, teardown),

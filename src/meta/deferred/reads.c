@@ -1,8 +1,8 @@
 /* Files that go when they have been read so often (decisions/0045): readings that have ended are
- * gathered here, and their partitions are told of many at once a moment later, by a thread that
- * there is from the first of them on. A partition answers which files have been read as often as
- * they are to be, and this client takes away the name by which it knew them: by mfs_unlink, of what
- * the partition has seen, if the directory has such a hint. All other names, and those that a
+ * gathered here, and their partitions are told of all of them at once a moment later, by a thread
+ * that there is from the first of them on. A partition answers which files have been read as often
+ * as they are to be, and this client takes away the name by which it knew them: by mfs_unlink, of
+ * what the partition has seen, if the directory has such a hint. All other names, and those that a
  * client has left as it died, are found by housekeeping (expire.c).
  *
  * A call that may have been executed is not sent again: a reading that is counted twice would lose
@@ -21,14 +21,19 @@
 #include "base/log.h"
 #include "meta/cache/cache.h"
 #include "meta/ops/ops.h"
+#include "meta/session/session.h"
 
 #define INTERVAL     (200 * MFS_MSEC)
+#define END_MOST     MFS_SEC    /* that names are removed for at the end */
+#define READS_MOST   (1U << 18) /* readings, or names, that wait: what is more does not count */
 #define CALL_MOST    256U /* files in one call: bounds the time that it holds up the partition */
 #define LOG_INTERVAL (10 * MFS_SEC)
 
 struct mfs_read {
     uint64_t ino, version;
-    uint64_t parent; /* 0: no name of it is known */
+    uint64_t parent;       /* 0: no name of it is known */
+    uint64_t failovers;    /* before which it was opened */
+    struct timespec ctime; /* of a name that is to go: as the partition has seen its file */
     struct mfs_read *prev, *next;
     char name[];
 };
@@ -37,11 +42,15 @@ struct mfs_reads {
     struct mfs_meta *meta;
     pthread_mutex_t mutex; /* guards … */
     struct mfs_read *list;
+    size_t n;     /* of them */
     bool started; /* whether there is the thread, or no other try at one */
     struct mfs_ticker ticker;
     /* The thread's: */
-    size_t removed; /* since the log told last */
-    int64_t told;   /* mono */
+    struct mfs_read *names; /* that are to go */
+    size_t nnames;
+    size_t removed, lost; /* names and readings since the log told last */
+    int lost_rc;
+    int64_t told; /* mono */
 };
 
 /* --- readings --------------------------------------------------------------------------------- */
@@ -65,7 +74,10 @@ struct mfs_read *mfs_meta_read_begin(struct mfs_meta *meta, const struct mfs_att
     read = malloc(sizeof *read + n);
     if (!read)
         return NULL;
-    *read = (struct mfs_read){.ino = attr->ino, .version = attr->version, .parent = parent};
+    *read = (struct mfs_read){.ino = attr->ino,
+                              .version = attr->version,
+                              .parent = parent,
+                              .failovers = mfs_store_failovers(meta->store)};
     memcpy(read->name, name, n);
     return read;
 }
@@ -85,12 +97,17 @@ void mfs_meta_read_end(struct mfs_meta *meta, struct mfs_read *read)
     if (!read)
         return;
     pthread_mutex_lock(&r->mutex);
-    DL_APPEND(r->list, read);
+    if (r->n < READS_MOST) {
+        DL_APPEND(r->list, read);
+        r->n++;
+        read = NULL;
+    }
     if (!r->started)
         rc = mfs_ticker_start_resting(&r->ticker, "meta-reads", INTERVAL, tick, r);
     r->started = true;
     mfs_ticker_work(&r->ticker);
     pthread_mutex_unlock(&r->mutex);
+    free(read);
     if (rc)
         mfs_warn("meta", "files that have been read stay until the end: no thread: %s",
                  strerror(-rc));
@@ -105,50 +122,75 @@ void mfs_reads_item(char item[MFS_READS_ITEM], uint64_t ino, uint64_t version, u
     mfs_put_be32(item + 16, count);
 }
 
-/* Readings that one partition is told of. */
-struct group {
-    struct mfs_read *list; /* all of them */
-    char items[CALL_MOST * MFS_READS_ITEM];
-    size_t n;
+/* Readings, those of one partition in a row, and the commands that tell of them. */
+struct telling {
+    struct mfs_read **reads;
+    char *items;
+    struct mfs_arg (*argv)[2];
+    struct mfs_cmd *cmds;
+    size_t *first; /* of each command's readings; and their end */
+    size_t n;      /* commands */
 };
 
-/* Of those that are left, some of one partition. */
-static void take_group(struct group *g, struct mfs_read **left)
+static void telling_fini(struct telling *t)
 {
-    uint32_t part = mfs_placement_home((*left)->ino);
-    struct mfs_read *read, *next;
-
-    g->list = NULL;
-    g->n = 0;
-    DL_FOREACH_SAFE(*left, read, next)
-    {
-        if (g->n == CALL_MOST || mfs_placement_home(read->ino) != part)
-            continue;
-        DL_DELETE(*left, read);
-        DL_APPEND(g->list, read);
-        mfs_reads_item(g->items + MFS_READS_ITEM * g->n++, read->ino, read->version, 1);
-    }
+    free(t->reads);
+    free(t->items);
+    free(t->argv);
+    free(t->cmds);
+    free(t->first);
 }
 
-/* Under which name it was read; it may have been under several. */
-static void remove_names(struct mfs_reads *r, const struct group *g, const struct mfs_attr *attr)
+static int telling_init(struct telling *t, size_t nreads)
+{
+    *t = (struct telling){.reads = calloc(nreads, sizeof *t->reads),
+                          .items = malloc(nreads * MFS_READS_ITEM),
+                          .argv = calloc(nreads, sizeof *t->argv),
+                          .cmds = calloc(nreads, sizeof *t->cmds),
+                          .first = calloc(nreads + 1, sizeof *t->first)};
+    return t->reads && t->items && t->argv && t->cmds && t->first ? 0 : -ENOMEM;
+}
+
+static int by_partition(const struct mfs_read *a, const struct mfs_read *b)
+{
+    uint32_t x = mfs_placement_home(a->ino), y = mfs_placement_home(b->ino);
+
+    return (x > y) - (x < y);
+}
+
+static void prepare(struct telling *t, struct mfs_read *list)
 {
     struct mfs_read *read;
-    struct mfs_attr dir;
+    size_t i = 0;
 
-    DL_FOREACH(g->list, read)
+    DL_FOREACH(list, read)
     {
-        if (read->ino != attr->ino || !read->parent ||
-            mfs_meta_dir(r->meta, read->parent, 0, &dir) || mfs_hint_reads(dir.hints) == 0)
-            continue;
-        if (!mfs_meta_unlink_seen(r->meta, read->parent, read->name, attr))
-            r->removed++;
-        read->parent = 0; /* it may have been read several times, and be answered as often */
+        uint32_t part = mfs_placement_home(read->ino);
+
+        if (i == 0 || t->cmds[t->n - 1].part != part || i - t->first[t->n - 1] == CALL_MOST) {
+            t->argv[t->n][0] = (struct mfs_arg){"mfs_reads", strlen("mfs_reads")};
+            t->argv[t->n][1].p = t->items + MFS_READS_ITEM * i;
+            t->cmds[t->n] = (struct mfs_cmd){.part = part, .argv = t->argv[t->n], .argc = 2};
+            t->first[t->n++] = i;
+        }
+        t->argv[t->n - 1][1].len += MFS_READS_ITEM;
+        mfs_reads_item(t->items + MFS_READS_ITEM * i, read->ino, read->version, 1);
+        t->reads[i++] = read;
     }
+    t->first[t->n] = i;
 }
 
-static void take_answer(struct mfs_reads *r, const struct group *g, const struct mfs_reply *answer)
+/* Under which name it was read is to go; it may have been under several. */
+static void take_names(const struct telling *t, size_t cmd, const struct mfs_attr *attr)
 {
+    for (size_t i = t->first[cmd]; i < t->first[cmd + 1]; i++)
+        if (t->reads[i]->ino == attr->ino)
+            t->reads[i]->ctime = attr->ctime;
+}
+
+static void take_answer(const struct telling *t, size_t cmd)
+{
+    const struct mfs_reply *answer = t->cmds[cmd].reply;
     struct mfs_attr attr;
     const char *tail;
     size_t n;
@@ -160,66 +202,122 @@ static void take_answer(struct mfs_reads *r, const struct group *g, const struct
         if (ino.n == 8 && record.p &&
             !mfs_meta_record_decode(record.p, record.n, mfs_get_be64(ino.p), &attr, &tail, &n) &&
             S_ISREG(attr.mode))
-            remove_names(r, g, &attr);
+            take_names(t, cmd, &attr);
     }
 }
 
-static void tell(struct mfs_reads *r, const struct group *g)
+static void tell(struct mfs_reads *r, struct mfs_read *list, size_t n)
 {
-    uint32_t part = mfs_placement_home(g->list->ino);
-    struct mfs_call c;
-    int rc;
+    struct telling t;
+    int rc = telling_init(&t, n);
 
-    mfs_call_command(&c, "mfs_reads");
-    mfs_args_bin(&c.args, g->items, MFS_READS_ITEM * g->n);
-    rc = mfs_call_run(r->meta, &c, part);
-    if (rc)
-        mfs_warn("meta",
-                 "partition %u may not know that %zu files have been read, which may stay: %s",
-                 part, g->n, strerror(-rc));
-    else
-        take_answer(r, g, c.cmd.reply);
-    mfs_call_fini(&c);
+    if (rc) {
+        r->lost += n;
+        r->lost_rc = rc;
+    } else {
+        prepare(&t, list);
+        mfs_session_note_outcome(r->meta, mfs_store_exec(r->meta->store, t.cmds, t.n));
+    }
+    for (size_t i = 0; i < t.n; i++) {
+        if (t.cmds[i].rc == 0) {
+            take_answer(&t, i);
+        } else {
+            r->lost += t.first[i + 1] - t.first[i];
+            r->lost_rc = t.cmds[i].rc;
+        }
+    }
+    if (!rc)
+        mfs_cmds_fini(t.cmds, t.n);
+    telling_fini(&t);
+}
+
+/* What was read before a failover is not told after it: the versions that the new process gives may
+ * be those of other content that the former one had given. Nor what no partition has. */
+static size_t drop_old(struct mfs_reads *r, struct mfs_read **list)
+{
+    uint64_t failovers = mfs_store_failovers(r->meta->store);
+    struct mfs_read *read, *next;
+    size_t n = 0;
+
+    DL_FOREACH_SAFE(*list, read, next)
+    {
+        if (read->failovers == failovers && mfs_placement_home(read->ino) < r->meta->nparts) {
+            n++;
+        } else {
+            DL_DELETE(*list, read);
+            free(read);
+        }
+    }
+    return n;
 }
 
 static void flush(struct mfs_reads *r)
 {
-    struct mfs_read *left, *read, *next;
-    struct group *g;
+    struct mfs_read *list, *read, *next;
+    size_t n;
 
     pthread_mutex_lock(&r->mutex);
-    left = r->list;
+    list = r->list;
     r->list = NULL;
+    r->n = 0;
     pthread_mutex_unlock(&r->mutex);
-    g = left ? malloc(sizeof *g) : NULL;
-    while (g && left) {
-        take_group(g, &left);
-        tell(r, g);
-        DL_FOREACH_SAFE(g->list, read, next)
-        {
+    n = drop_old(r, &list);
+    if (n == 0)
+        return;
+    DL_SORT(list, by_partition);
+    tell(r, list, n);
+    DL_FOREACH_SAFE(list, read, next)
+    {
+        DL_DELETE(list, read);
+        if (read->parent && read->ctime.tv_sec != 0 && r->nnames < READS_MOST) {
+            DL_APPEND(r->names, read);
+            r->nnames++;
+        } else {
             free(read);
         }
     }
-    free(g);
-    DL_FOREACH_SAFE(left, read, next) /* no memory */
+}
+
+/* Names for so many ns; each is a call or two, during which others may end readings. */
+static void remove_names(struct mfs_reads *r, int64_t ns)
+{
+    int64_t until = mfs_clock_mono() + ns;
+    struct mfs_read *read, *next;
+    struct mfs_attr dir;
+
+    DL_FOREACH_SAFE(r->names, read, next)
     {
+        const struct mfs_attr seen = {.ino = read->ino, .ctime = read->ctime};
+
+        if (mfs_clock_mono() >= until)
+            break;
+        if (!mfs_meta_dir(r->meta, read->parent, 0, &dir) && mfs_hint_reads(dir.hints) != 0 &&
+            !mfs_meta_unlink_seen(r->meta, read->parent, read->name, &seen))
+            r->removed++;
+        DL_DELETE(r->names, read);
+        r->nnames--;
         free(read);
     }
 }
 
-static void log_removed(struct mfs_reads *r, int64_t interval)
+static void log_some(struct mfs_reads *r, int64_t interval)
 {
     int64_t now = mfs_clock_mono();
 
-    if (r->removed == 0)
+    if (r->removed == 0 && r->lost == 0)
         return;
     if (now - r->told < interval) {
         mfs_ticker_again(&r->ticker, interval - (now - r->told));
         return;
     }
-    mfs_info("meta", "%zu files had been read as often as they were to be, and are gone",
-             r->removed);
-    r->removed = 0;
+    if (r->removed > 0)
+        mfs_info("meta", "%zu files had been read as often as they were to be, and are gone",
+                 r->removed);
+    if (r->lost > 0)
+        mfs_warn("meta",
+                 "partitions may not know that %zu files have been read, which may stay: %s",
+                 r->lost, strerror(-r->lost_rc));
+    r->removed = r->lost = 0;
     r->told = now;
 }
 
@@ -228,7 +326,10 @@ static void tick(void *arg)
     struct mfs_reads *r = arg;
 
     flush(r);
-    log_removed(r, LOG_INTERVAL);
+    remove_names(r, INTERVAL);
+    log_some(r, LOG_INTERVAL);
+    if (r->names)
+        mfs_ticker_hurry(&r->ticker);
 }
 
 /* --- life ------------------------------------------------------------------------------------- */
@@ -248,7 +349,8 @@ void mfs_reads_stop(struct mfs_reads *r)
 {
     mfs_ticker_stop(&r->ticker);
     flush(r);
-    log_removed(r, 0);
+    remove_names(r, END_MOST); /* the others are left to housekeeping */
+    log_some(r, 0);
 }
 
 void mfs_reads_destroy(struct mfs_reads *r)
@@ -259,6 +361,10 @@ void mfs_reads_destroy(struct mfs_reads *r)
         return;
     mfs_ticker_stop(&r->ticker);
     DL_FOREACH_SAFE(r->list, read, next)
+    {
+        free(read);
+    }
+    DL_FOREACH_SAFE(r->names, read, next)
     {
         free(read);
     }
