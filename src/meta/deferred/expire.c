@@ -148,8 +148,12 @@ static struct ends ask(struct mfs_meta *meta, uint64_t dir, int64_t now, bool cu
     return e;
 }
 
-static void look_for_old(struct look look, int64_t ttl, int64_t now)
+static void look_for_old(struct look look, int64_t ttl, int64_t now, bool alone)
 {
+    int64_t mono = mfs_clock_mono();
+
+    if (!alone && mono < look.until)
+        look.until = mono + (look.until - mono) / 2;
     look.before = now - ttl;
     look_through(&look, 0);
     if (look.removed > 0)
@@ -183,7 +187,7 @@ static void look_at(struct mfs_meta *meta, uint64_t dir, const struct ends *e, i
         return;
     look.listing = listing;
     if (e->ttl > 0)
-        look_for_old(look, e->ttl, now);
+        look_for_old(look, e->ttl, now, e->reads == 0);
     if (e->reads > 0)
         look_for_read(look);
     mfs_listing_free(listing);

@@ -157,8 +157,17 @@ static int64_t seconds_between_looks(const struct ends *e)
     return each < EXPIRE_SELDOM ? each : EXPIRE_SELDOM;
 }
 
-/* Is the last look at a directory of #ttl so long ago? Then there is one now. */
-static bool begin_look(const struct mfs_request *r, const struct ends *e, int64_t now)
+/* Looks for what has been read are more frequent: the first one in each such time is for what is
+ * old, too. */
+static bool is_for_old(const struct ends *e, int64_t last, int64_t now)
+{
+    int64_t each = seconds_between_looks(&(struct ends){.ttl = e->ttl});
+
+    return last / each != now / each;
+}
+
+/* Is the last look at a directory of #ttl so long ago? Then there is one now, and *e what for. */
+static bool begin_look(const struct mfs_request *r, struct ends *e, int64_t now)
 {
     struct RedisModuleKey *key = mfs_key_named(r->ctx, "#ttl", MFS_REDIS_WRITE);
     struct RedisModuleString *held = mfs_key_field(key, r->argv[1]);
@@ -171,6 +180,8 @@ static bool begin_look(const struct mfs_request *r, const struct ends *e, int64_
         mfs_redis.FreeString(r->ctx, held);
     if (due)
         mfs_key_set_field(r->ctx, key, r->argv[1], text, (size_t)n);
+    if (e->reads && !is_for_old(e, last, now))
+        e->ttl = 0;
     mfs_key_close(key);
     return due;
 }
@@ -197,9 +208,9 @@ static int expire(const struct mfs_request *r, const char *rec)
 }
 
 /* mfs_expire ino now [cut_off]: how many seconds files of the directory live (0: for ever), and if
- * their names also go when they have been read, an array of that and how often; if this session is
- * to look at it now, in seconds. 0: another one has, or there is nothing to look at. With `cut_off`
- * it did, but not to the end: the next look may be at once. */
+ * their names also go when they have been read, an array of that (0: not to be looked for now) and
+ * how often; if this session is to look at it now, in seconds. 0: another one has, or there is
+ * nothing to look at. With `cut_off` it did, but not to the end: the next look may be at once. */
 int mfs_command_expire(const struct mfs_request *r)
 {
     struct mfs_inode i;
