@@ -1,14 +1,17 @@
 /* What a program asks a mount for when it makes whole small files: an ioctl on a file that it has
  * opened in their directory with O_TMPFILE for writing, by which the kernel has seen that it may
- * make names there, on a mount that is not read-only. One request of the kernel and one of the
+ * make names there, on a mount that is not read-only. The descriptor is no right that could be
+ * given away or kept: another user or group than has opened it is refused, and so is who may not
+ * make names there any more. One request of the kernel and one of the
  * partition, during both of which the directory is not locked, as it is when a file is created or
  * renamed.
  *
  * A name that is there is refused (EEXIST). A reader sees no file, or the whole one. Further
  * errors: ENOTTY, the descriptor is none of those, or the mount knows no such request; EPERM, the
- * owner or group is not this process' to give; EAGAIN, the file has to be made by the usual calls,
- * as where a directory has a default ACL; those of open(2). Both sides run on one machine: numbers
- * have its byte order. */
+ * owner or group is not this process' to give, or another one has opened the descriptor; EACCES,
+ * the process may not write into the directory as it is now, or the name is the mount's own;
+ * EAGAIN, the file has to be made by the usual calls, as where a directory has a default ACL; those
+ * of open(2). Both sides run on one machine: numbers have its byte order. */
 #ifndef MFS_PROTO_PUT_H
 #define MFS_PROTO_PUT_H
 

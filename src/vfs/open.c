@@ -299,6 +299,8 @@ int mfs_vfs_tmpfile(struct mfs_vfs *vfs, uint64_t parent, const char *name, mode
         return rc;
     }
     f->made_in = parent;
+    f->made_by_uid = cred->uid;
+    f->made_by_gid = cred->gid;
     f->removals--; /* what it took is free when it is closed, unless it has a name by then */
     *file = f;
     return 0;
@@ -309,8 +311,10 @@ void mfs_vfs_has_name(struct mfs_file *f)
     f->removals = atomic_load(&f->node->vfs->removals);
 }
 
-uint64_t mfs_vfs_made_in(const struct mfs_file *f)
+uint64_t mfs_vfs_made_in(const struct mfs_file *f, uid_t *uid, gid_t *gid)
 {
+    *uid = f->made_by_uid;
+    *gid = f->made_by_gid;
     return f->made_in;
 }
 

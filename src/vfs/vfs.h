@@ -96,6 +96,10 @@ struct mfs_vfs_put {
     const struct mfs_attr *exact; /* NULL; or mode and times as they are to be, and owner and group
                                      but for UINT32_MAX, which is as usual */
     bool exclusive;
+    /* NULL; or may the caller make names in the directory, of which these are the attributes of
+     * now? 0 or a negative errno. */
+    int (*permits)(void *arg, const struct mfs_attr *dir);
+    void *arg;
     int rc;
 };
 void mfs_vfs_put(struct mfs_vfs *vfs, struct mfs_vfs_put *puts, size_t n,
@@ -174,8 +178,9 @@ int mfs_vfs_open(struct mfs_vfs *vfs, uint64_t ino, int flags, struct mfs_file *
 
 /* What mfs_vfs_tmpfile has made has a name by now: its close need not be waited for. */
 void mfs_vfs_has_name(struct mfs_file *file);
-/* The directory that mfs_vfs_tmpfile was called for; 0: the file was opened otherwise. */
-uint64_t mfs_vfs_made_in(const struct mfs_file *file);
+/* The directory that mfs_vfs_tmpfile was called for, and by whom; 0: the file was opened otherwise.
+ */
+uint64_t mfs_vfs_made_in(const struct mfs_file *file, uid_t *uid, gid_t *gid);
 bool mfs_vfs_has_created(const struct mfs_file *file); /* or had another made the file? */
 uint64_t mfs_file_ino(const struct mfs_file *file);
 

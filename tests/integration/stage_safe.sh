@@ -156,33 +156,62 @@ stage_in left "$MNT0/left" >out
 grep -q '^1 left out: unfinished' out || fail "says $(cat out)"
 equal x "$(ls -A "$MNT0/left/left")" "what was copied"
 
-say "the request that makes a small file does what the usual calls may do, and no more"
 put() { "$HARNESS_DIR/put_file" "$@"; }
 nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
-mkdir -m 1777 "$MNT0/put"
-equal ok "$(printf 'small' | put "$MNT0/put" new 0640 - - 1000000000)" "a file"
-equal "640 0 0 1000000000 small" "$(stat -c '%a %u %g %Y' "$MNT0/put/new") $(cat "$MNT0/put/new")" "the file"
-equal EEXIST "$(put "$MNT0/put" new 0640 - - 1 </dev/null)" "what is there"
-equal small "$(cat "$MNT0/put/new")" "what was there"
-equal ok "$(put "$MNT0/put" empty 0600 7 8 1 </dev/null)" "given away by root"
-equal "7 8 0" "$(stat -c '%u %g %s' "$MNT0/put/empty")" "owner, group, size"
-for name in . ..; do equal EEXIST "$(put "$MNT0/put" $name 0600 - - 1 </dev/null)" "the name $name"; done
-equal EINVAL "$(put "$MNT0/put" a/b 0600 - - 1 </dev/null)" "a name with a slash"
-equal EINVAL "$(put "$MNT0/put" '' 0600 - - 1 </dev/null)" "no name"
-equal EINVAL "$(put "$MNT0/put" s 4755 - - 1 </dev/null)" "set-user-ID"
-equal ENAMETOOLONG "$(put "$MNT0/put" "$(printf 'n%.0s' {1..256})" 0600 - - 1 </dev/null)" "a long name"
-equal ENOTTY "$(PUT_KEY=$MNT0/put/new put "$MNT0/put" other 0600 - - 1 </dev/null)" "with a file that has a name"
-cp -r "$HARNESS_DIR/put_file" "$T/put_file" && chmod 755 "$T/put_file"
-equal ok "$(nobody "$T/put_file" "$MNT0/put" hers 0644 - - 1 </dev/null)" "by another user"
-equal "65534 65534" "$(stat -c '%u %g' "$MNT0/put/hers")" "its owner"
-equal EPERM "$(nobody "$T/put_file" "$MNT0/put" roots 0644 0 - 1 </dev/null)" "given to root"
-equal EPERM "$(nobody "$T/put_file" "$MNT0/put" roots 0644 - 0 1 </dev/null)" "given to root's group"
-chmod 755 "$MNT0/put"
-! nobody "$T/put_file" "$MNT0/put" hers2 0644 - - 1 </dev/null 2>"$T/expect.out" || fail "without rights in the directory"
-told 'Permission denied'
-setfacl -d -m g:1000:rx "$MNT0/put"
-equal EAGAIN "$(put "$MNT0/put" inherits 0644 - - 1 </dev/null)" "where a default ACL is"
-equal "empty hers new" "$(find "$MNT0/put" -type f -printf '%f\n' | sort | xargs)" "files"
+requests()
+{
+    say "the request that makes a small file does what the usual calls may do, and no more"
+    mkdir -m 1777 "$MNT0/put"
+    equal ok "$(printf 'small' | put "$MNT0/put" new 0640 - - 1000000000)" "a file"
+    equal "640 0 0 1000000000 small" "$(stat -c '%a %u %g %Y' "$MNT0/put/new") $(cat "$MNT0/put/new")" "the file"
+    equal EEXIST "$(put "$MNT0/put" new 0640 - - 1 </dev/null)" "what is there"
+    equal small "$(cat "$MNT0/put/new")" "what was there"
+    equal ok "$(put "$MNT0/put" empty 0600 7 8 1 </dev/null)" "given away by root"
+    equal "7 8 0" "$(stat -c '%u %g %s' "$MNT0/put/empty")" "owner, group, size"
+    for name in . ..; do equal EEXIST "$(put "$MNT0/put" $name 0600 - - 1 </dev/null)" "the name $name"; done
+    equal EINVAL "$(put "$MNT0/put" a/b 0600 - - 1 </dev/null)" "a name with a slash"
+    equal EINVAL "$(put "$MNT0/put" '' 0600 - - 1 </dev/null)" "no name"
+    equal EINVAL "$(put "$MNT0/put" s 4755 - - 1 </dev/null)" "set-user-ID"
+    equal ENAMETOOLONG "$(put "$MNT0/put" "$(printf 'n%.0s' {1..256})" 0600 - - 1 </dev/null)" "a long name"
+    equal ENOTTY "$(PUT_KEY=$MNT0/put/new put "$MNT0/put" other 0600 - - 1 </dev/null)" "with a file that has a name"
+    cp -r "$HARNESS_DIR/put_file" "$T/put_file" && chmod 755 "$T/put_file"
+    equal ok "$(nobody "$T/put_file" "$MNT0/put" hers 0644 - - 1 </dev/null)" "by another user"
+    equal "65534 65534" "$(stat -c '%u %g' "$MNT0/put/hers")" "its owner"
+    equal EPERM "$(nobody "$T/put_file" "$MNT0/put" roots 0644 0 - 1 </dev/null)" "given to root"
+    equal EPERM "$(nobody "$T/put_file" "$MNT0/put" roots 0644 - 0 1 </dev/null)" "given to root's group"
+    chmod 755 "$MNT0/put"
+    ! nobody "$T/put_file" "$MNT0/put" hers2 0644 - - 1 </dev/null 2>"$T/expect.out" || fail "without rights in the directory"
+    told 'Permission denied'
+    setfacl -d -m g:1000:rx "$MNT0/put"
+    equal EAGAIN "$(put "$MNT0/put" inherits 0644 - - 1 </dev/null)" "where a default ACL is"
+    equal "empty hers new" "$(find "$MNT0/put" -maxdepth 1 -type f -printf '%f\n' | sort | xargs)" "files"
+
+    say "its descriptor gives no rights"
+    mkdir "$MNT0/rights"
+    mkdir -m 700 "$MNT0/rights/closed"
+    equal EPERM "$(PUT_CALLER=65534 put "$MNT0/rights/closed" planted 0755 - - 1 </dev/null)" "by who has inherited it"
+    mkdir -m 777 "$MNT0/rights/later"
+    equal EPERM "$(PUT_CALLER=65534 put "$MNT0/rights/later" planted 0755 - - 1 </dev/null)" "likewise, who may write there"
+    equal ok "$(PUT_OPENER=65534 PUT_CALLER=65534 put "$MNT0/rights/later" f 0644 - - 1 </dev/null)" "with rights"
+    equal EACCES "$(PUT_OPENER=65534 PUT_CALLER=65534 PUT_THEN="chmod 755 '$MNT0/rights/later'" \
+        put "$MNT0/rights/later" after 0644 - - 1 </dev/null)" "without them by now"
+    setfacl -m u:65534:rwx "$MNT0/rights/closed"
+    equal ok "$(PUT_OPENER=65534 PUT_CALLER=65534 put "$MNT0/rights/closed" acl 0644 - - 1 </dev/null)" "by an ACL"
+    equal EACCES "$(PUT_OPENER=65534 PUT_CALLER=65534 PUT_THEN="setfacl -b '$MNT0/rights/closed'" \
+        put "$MNT0/rights/closed" after 0644 - - 1 </dev/null)" "without the ACL by now"
+    chgrp 4242 "$MNT0/rights/later" && chmod 570 "$MNT0/rights/later"
+    equal ok "$(setpriv --reuid 65534 --regid 65534 --groups 7,4242 "$T/put_file" "$MNT0/rights/later" member 0644 - - 1 \
+        </dev/null)" "by a group"
+    chown 65534 "$MNT0/rights/later"
+    equal ok "$(put "$MNT0/rights/later" root 0644 - - 1 </dev/null)" "by a capability"
+    equal "acl f member root" "$(find "$MNT0/rights/closed" "$MNT0/rights/later" -type f -printf '%f\n' | sort | xargs)" "files"
+    equal EACCES "$(put "$MNT0" .memefs 0644 - - 1 </dev/null)" "the name of the mount's own files"
+}
+if python3 -c 'import os, sys; os.open(sys.argv[1], os.O_TMPFILE | os.O_WRONLY)' "$MNT0" 2>/dev/null; then
+    requests
+else
+    say "no O_TMPFILE on mounts, which Linux has from 6.1 on: the request that makes a small file is not tested"
+fi
 
 say "a list's directory in its own source"
 mkdir -p "$MNT0/own/x"

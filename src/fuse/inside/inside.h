@@ -32,6 +32,9 @@ int mfs_inside_create(struct mfs_fuse *m, const struct mfs_inside_opts *opts);
 void mfs_inside_stop(struct mfs_fuse *m);    /* takes one without */
 void mfs_inside_destroy(struct mfs_fuse *m); /* no request comes any more; likewise */
 
+/* Does the name in the directory of that nodeid stand for them? */
+bool mfs_inside_names(uint64_t parent, const char *name);
+
 /* Now and then. */
 void mfs_inside_tick(struct mfs_fuse *m);
 

@@ -337,8 +337,7 @@ static bool serve(const struct request *r)
     }
 }
 
-/* Does the request name the directory, in the root? */
-static bool names_it(uint64_t parent, const char *name)
+bool mfs_inside_names(uint64_t parent, const char *name)
 {
     return parent == FUSE_ROOT_ID && name != NULL && strcmp(name, NAME) == 0;
 }
@@ -354,7 +353,8 @@ static bool touches_second(const struct request *r, const char *name)
     if (mfs_nodeids_is_inside(other))
         return true;
     return r->in.opcode != FUSE_LINK && name != NULL &&
-           name + strlen(name) + 1 < r->body + r->len && names_it(other, name + strlen(name) + 1);
+           name + strlen(name) + 1 < r->body + r->len &&
+           mfs_inside_names(other, name + strlen(name) + 1);
 }
 
 /* From outside. */
@@ -366,9 +366,9 @@ static bool serve_outside(const struct request *r)
 
     if (name == NULL)
         return false;
-    if (r->in.opcode == FUSE_LOOKUP && names_it(r->in.nodeid, name))
+    if (r->in.opcode == FUSE_LOOKUP && mfs_inside_names(r->in.nodeid, name))
         return answer_entry(r, nodeid_of(DIR_NO)), true;
-    if (names_it(r->in.nodeid, name) || touches_second(r, name))
+    if (mfs_inside_names(r->in.nodeid, name) || touches_second(r, name))
         return answer(r, -EACCES, NULL, 0), true;
     return false;
 }
@@ -376,7 +376,7 @@ static bool serve_outside(const struct request *r)
 static bool names_it_alone(const struct request *r)
 {
     return r->in.opcode == FUSE_LOOKUP && r->len > 0 && r->body[r->len - 1] == '\0' &&
-           names_it(r->in.nodeid, r->body);
+           mfs_inside_names(r->in.nodeid, r->body);
 }
 
 /* What libfuse gets of them is not urgent. */

@@ -14,7 +14,6 @@
 #define GENERATION 1 /* numbers of inodes are never used again */
 /* What stdio and others read and write at once, and what cp --sparse=always makes holes of. Less is
  * slower, more brings nothing. Linux takes a power of two. */
-#define GROUPS_MAX_ASKED 1024
 
 /* By its thread: others may have been sent long ago, by one that went on. */
 static bool is_waited_for(enum mfs_fuse_op op)
@@ -226,13 +225,13 @@ struct mfs_cred mfs_op_cred(fuse_req_t req)
 bool mfs_op_in_group(fuse_req_t req, gid_t gid)
 {
     const struct fuse_ctx *c = fuse_req_ctx(req);
-    gid_t groups[GROUPS_MAX_ASKED];
+    gid_t groups[MFS_OP_GROUPS];
     int n;
 
     if (c->uid == 0 || c->gid == gid)
         return true;
-    n = fuse_req_getgroups(req, GROUPS_MAX_ASKED, groups);
-    for (int i = 0; i < n && i < GROUPS_MAX_ASKED; i++)
+    n = fuse_req_getgroups(req, MFS_OP_GROUPS, groups);
+    for (int i = 0; i < n && i < MFS_OP_GROUPS; i++)
         if (groups[i] == gid)
             return true;
     return false;

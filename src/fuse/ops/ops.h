@@ -54,6 +54,7 @@ void mfs_reply_rc(fuse_req_t req, int rc);
  * mfs_op_in_group does. */
 struct mfs_cred mfs_op_cred(fuse_req_t req);
 bool mfs_op_in_group(fuse_req_t req, gid_t gid);
+#define MFS_OP_GROUPS 1024 /* of a process, that are looked at */
 
 /* What the request (OPEN, CREATE, WRITE, SETATTR) takes away of a file whose content it changes:
  * MFS_DROP_*. Of others the kernel does not say, and the process is looked at. */

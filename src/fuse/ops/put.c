@@ -2,13 +2,16 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <linux/capability.h>
 
+#include "fuse/inside/inside.h"
 #include "fuse/ops/ops.h"
 #include "host/caps.h"
 #include "proto/put.h"
 #include "proto/reading.h"
+#include "vfs/names/access.h"
 
 #define NS_END 1000000000U
 
@@ -23,6 +26,28 @@ static bool may_give(fuse_req_t req, const struct mfs_put_request *r)
     if (own_user && (own_group || (c->uid != 0 && mfs_op_in_group(req, r->gid))))
         return true;
     return mfs_caps_has(c->pid, CAP_CHOWN);
+}
+
+/* The descriptor may be another process' by now, and rights may be fewer than when it was opened:
+ * in the kernel's place. As root only what is root's own directory needs no capability. */
+static int permits(void *arg, const struct mfs_attr *dir)
+{
+    fuse_req_t req = arg;
+    struct mfs_fuse *m = fuse_req_userdata(req);
+    const struct fuse_ctx *c = fuse_req_ctx(req);
+    struct mfs_ids ids = {.uid = c->uid, .gid = c->gid};
+    gid_t groups[MFS_OP_GROUPS];
+    int n, rc = -EACCES;
+
+    if (c->uid == dir->uid) {
+        rc = (dir->mode & (S_IWUSR | S_IXUSR)) == (S_IWUSR | S_IXUSR) ? 0 : -EACCES;
+    } else if (c->uid != 0) {
+        n = fuse_req_getgroups(req, MFS_OP_GROUPS, groups);
+        ids.groups = groups;
+        ids.ngroups = n > MFS_OP_GROUPS ? MFS_OP_GROUPS : n > 0 ? (size_t)n : 0;
+        rc = mfs_vfs_access(m->vfs, dir, &ids, W_OK | X_OK);
+    }
+    return rc == -EACCES && mfs_op_may_as_owner(req, CAP_DAC_OVERRIDE, dir) ? 0 : rc;
 }
 
 static int check(const struct mfs_put_request *r, const char *rest, size_t len)
@@ -61,15 +86,32 @@ static int put(fuse_req_t req, struct mfs_fuse *m, uint64_t dir, const char *in,
                              .mtime = {r.mtime, (long)r.mtime_ns}};
     memcpy(name, in + sizeof r, r.name_len);
     name[r.name_len] = '\0';
+    if (dir == mfs_nodeids_ino(FUSE_ROOT_ID) && mfs_inside_names(FUSE_ROOT_ID, name))
+        return -EACCES;
     put = (struct mfs_vfs_put){.parent = dir,
                                .name = name,
                                .buf = in + sizeof r + r.name_len,
                                .len = len - sizeof r - r.name_len,
                                .exact = &attr,
-                               .exclusive = true};
+                               .exclusive = true,
+                               .permits = permits,
+                               .arg = req};
     mfs_vfs_put(m->vfs, &put, 1, &cred);
     mfs_notify_attributes(m->names, dir);
     return put.rc;
+}
+
+/* The directory that the file was made for; 0, or a negative errno. */
+static int find_dir(fuse_req_t req, const struct fuse_file_info *fi, uint64_t *dir)
+{
+    const struct fuse_ctx *c = fuse_req_ctx(req);
+    uid_t uid;
+    gid_t gid;
+
+    *dir = mfs_vfs_made_in(mfs_op_file(fi), &uid, &gid);
+    if (*dir == 0)
+        return -ENOTTY;
+    return uid == c->uid && gid == c->gid ? 0 : -EPERM;
 }
 
 void mfs_op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned cmd, void *arg,
@@ -78,10 +120,12 @@ void mfs_op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned cmd, void *arg,
 {
     struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_IOCTL);
     bool no_reading = cmd == MFS_NO_READING && !(flags & FUSE_IOCTL_DIR);
-    uint64_t dir = mfs_put_is(cmd) && !(flags & FUSE_IOCTL_DIR) && in != NULL
-                       ? mfs_vfs_made_in(mfs_op_file(fi))
-                       : 0;
-    int rc = dir != 0 ? put(req, m, dir, in, len) : no_reading ? 0 : -ENOTTY;
+    bool makes = mfs_put_is(cmd) && !(flags & FUSE_IOCTL_DIR) && in != NULL;
+    uint64_t dir = 0;
+    int rc = makes ? find_dir(req, fi, &dir) : no_reading ? 0 : -ENOTTY;
+
+    if (makes && rc == 0)
+        rc = put(req, m, dir, in, len);
 
     (void)ino;
     (void)arg;

@@ -71,15 +71,16 @@ static void inherit_group(struct mfs_inherit *in, const struct mfs_attr *dir, mo
 int mfs_inherit_init(struct mfs_inherit *in, struct mfs_vfs *vfs, uint64_t parent, mode_t mode,
                      const struct mfs_cred *cred)
 {
-    struct mfs_attr dir;
-    int rc = mfs_meta_dir(vfs->meta, parent, vfs->opts.leases ? 0 : PARENT_MAX_AGE, &dir);
+    struct mfs_attr *dir = &in->dir;
+    int rc;
 
     memset(in, 0, sizeof *in);
+    rc = mfs_meta_dir(vfs->meta, parent, vfs->opts.leases ? 0 : PARENT_MAX_AGE, dir);
     if (rc < 0)
         return rc == -ESTALE ? -ENOENT : rc;
-    inherit_group(in, &dir, &mode, cred);
+    inherit_group(in, dir, &mode, cred);
     if (!S_ISLNK(mode)) {
-        rc = dir.flags & MFS_ATTR_DEFACL ? inherit_acl(in, vfs, parent, &mode) : 0;
+        rc = dir->flags & MFS_ATTR_DEFACL ? inherit_acl(in, vfs, parent, &mode) : 0;
         if (rc < 0) {
             mfs_inherit_fini(in);
             return rc;
@@ -88,9 +89,9 @@ int mfs_inherit_init(struct mfs_inherit *in, struct mfs_vfs *vfs, uint64_t paren
             mode &= ~(cred->umask & 0777);
     }
     if (mfs_mode_has_hints(mode))
-        in->new.hints = dir.hints & ~MFS_HINT_TOGETHER;
+        in->new.hints = dir->hints & ~MFS_HINT_TOGETHER;
     if (S_ISDIR(mode))
-        in->new.ttl = dir.ttl;
+        in->new.ttl = dir->ttl;
     in->new.mode = (S_IFMT | 07777) & mode; /* of a caller without a kernel, maybe */
     in->new.uid = cred->uid;
     return 0;

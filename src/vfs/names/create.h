@@ -9,6 +9,7 @@
 
 struct mfs_inherit {
     struct mfs_new new;
+    struct mfs_attr dir; /* of the directory, as it is now */
     struct mfs_xattr xattr[MFS_CREATE_ACLS];
     void *acl, *default_acl; /* what the xattrs point to */
 };

@@ -38,10 +38,12 @@ static int prepare(struct mfs_vfs *vfs, const struct mfs_vfs_put *p, const struc
         rc = mfs_inherit_init(in, vfs, p->parent, S_IFREG | (p->mode & 07777), cred);
     if (rc < 0)
         return rc;
+    if (p->permits != NULL)
+        rc = p->permits(p->arg, &in->dir);
     mfs_hints_place(vfs, p->parent, p->name, &in->new);
-    if (in->new.hints & MFS_HINT_TOGETHER)
+    if (rc == 0 && (in->new.hints &MFS_HINT_TOGETHER))
         rc = -EAGAIN;
-    else if (p->exact != NULL)
+    else if (rc == 0 && p->exact != NULL)
         rc = make_exact(&in->new, p->exact);
     if (rc < 0)
         mfs_inherit_fini(in);

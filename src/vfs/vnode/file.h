@@ -13,8 +13,10 @@ struct mfs_file {
     bool created;           /* by this open */
     bool bypasses;          /* the kernel's pages; set before the first use */
     uint64_t made_in;       /* the directory of what has no name; 0: of any other file */
-    uint64_t removals;      /* vfs->removals when it was opened */
-    uint64_t errors;        /* of written data, that it was told of; for mfs_vnode_flush only */
+    uid_t made_by_uid;      /* likewise, who has made it */
+    gid_t made_by_gid;
+    uint64_t removals; /* vfs->removals when it was opened */
+    uint64_t errors;   /* of written data, that it was told of; for mfs_vnode_flush only */
 
     /* Pages: set at the open, then only read. */
     struct mfs_pages_ticket ticket;
