@@ -213,6 +213,11 @@ else
     say "no O_TMPFILE on mounts, which Linux has from 6.1 on: the request that makes a small file is not tested"
 fi
 
+say "that a file is no terminal is no error"
+python3 -c 'import os, sys; os.isatty(os.open(sys.argv[1], os.O_RDONLY))' "$MNT0/sums/one"
+grep -F 'duration_seconds{operation="ioctl"}' "$MNT0/.memefs/stats" >/dev/null || fail "the request is not counted"
+! grep -F 'errors_total{operation="ioctl",errno="other"}' "$MNT0/.memefs/stats" || fail "it counts as an error"
+
 say "a list's directory in its own source"
 mkdir -p "$MNT0/own/x"
 echo file >"$MNT0/own/x/f"

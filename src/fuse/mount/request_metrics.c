@@ -190,6 +190,13 @@ static void count_error(struct mfs_metric_set *set, enum mfs_fuse_op op, int err
         mfs_metric_add(set, MFS_FUSE_DATA_ERRORS, 0, 1);
 }
 
+/* Programs ask any file that they open whether it is a terminal (Python's open() does): that it is
+ * none is no error. */
+static bool is_error(int error)
+{
+    return error < 0 && error != -ENOTTY;
+}
+
 /* `answer`: NULL when it is not known. */
 static void count(struct mfs_metric_set *set, struct mfs_request *r, int error,
                   const struct iovec *answer, int n)
@@ -200,7 +207,7 @@ static void count(struct mfs_metric_set *set, struct mfs_request *r, int error,
         return;
     now = mfs_clock_mono();
     mfs_metric_observe(set, MFS_FUSE_DURATION, r->op, now - r->since);
-    if (error < 0)
+    if (is_error(error))
         count_error(set, r->op, -error);
     if (watch != NULL && watch->wants(watch->arg, now, now - r->since))
         watch->ended(watch->arg, r, now, error, answer, n);
