@@ -11,7 +11,6 @@
 
 #define ACL         "system.posix_acl_access"
 #define ACL_DEFAULT "system.posix_acl_default"
-#define LABEL       "security.selinux"
 #define HINTS       "user.memefs."
 
 /* ---- extended attributes --------------------------------------------------------------------- */
@@ -80,10 +79,16 @@ static int keep_xattr(const struct pair *p, const char *name)
     return forgive_hint(name, rc);
 }
 
+/* Where SELinux labels files, it labels those of a mount by itself, and takes no other label. */
+static bool is_given(const char *name)
+{
+    return !strcmp(name, "security.selinux") && !access("/sys/fs/selinux/enforce", F_OK);
+}
+
 static bool is_any_kept(const char *names, ssize_t len)
 {
     for (ssize_t at = 0; at < len; at += (ssize_t)strlen(names + at) + 1)
-        if (is_kept(names + at) && strcmp(names + at, LABEL) != 0)
+        if (is_kept(names + at) && !is_given(names + at))
             return true;
     return false;
 }
@@ -93,7 +98,7 @@ bool mfs_stage_has_xattrs(int fd)
     char names[1024];
     ssize_t len = flistxattr(fd, names, sizeof names);
 
-    return len < 0 ? errno == ERANGE : is_any_kept(names, len);
+    return len < 0 ? errno != EOPNOTSUPP : is_any_kept(names, len);
 }
 
 static void drop_inherited(const struct pair *p, bool directory)

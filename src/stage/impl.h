@@ -30,6 +30,7 @@ struct mfs_stage {
     mode_t mask;                     /* of the process, before */
     uint32_t nparts;                 /* of the deployment that the target is in; 0: in none */
     uint32_t stripe_size;            /* likewise, bytes */
+    uint64_t longest;                /* bytes of a file that this process may write */
     uint64_t id;                     /* of what this call is to do: the same in each repetition */
     dev_t dev;                       /* of the target, … */
     ino_t ino;                       /* … which a source may lie around */
@@ -188,7 +189,8 @@ void mfs_stage_watch_others(const struct mfs_stage *s, struct mfs_stage_others *
  * copy was made with. What this user may not keep is left, as cp -a does. 0 or a negative errno. */
 int mfs_stage_keep_fd(const struct mfs_stage_dir *d, int from, int to, const struct stat *st,
                       mode_t created);
-/* Are there any that a copy has to have, but for a label that the system gives by itself? */
+/* Are there any that a copy has to have, but for a label that the system gives by itself? True also
+ * where that can't be told. */
 bool mfs_stage_has_xattrs(int fd);
 /* The hints that files of a directory are made by (docs/reference/hints.md): before any is. */
 void mfs_stage_keep_hints(const struct mfs_stage_dir *d);

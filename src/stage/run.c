@@ -298,12 +298,21 @@ static void raise_limit(void)
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+static uint64_t longest(void)
+{
+    struct rlimit limit;
+
+    return getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX
+                                                                                  : limit.rlim_cur;
+}
+
 static int begin(struct mfs_stage *s, struct mfs_err *err)
 {
     int rc;
 
     s->self.st_uid = geteuid();
     s->self.st_gid = getegid();
+    s->longest = longest();
     s->leader = -1;
     pthread_mutex_init(&s->mutex, NULL);
     s->tally = mfs_stage_tally_create(s->plan->progress, s->plan->watch);

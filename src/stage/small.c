@@ -59,14 +59,16 @@ static int key_of(const struct mfs_stage_dir *d)
     return p->key;
 }
 
-/* What the usual calls would need more of than the content and the plain attributes. */
+/* What the usual calls would need more of than the content and the plain attributes: holes, too;
+ * and by them a file is no longer than this process' may be. */
 static bool is_plain(const struct mfs_stage_file *f)
 {
     const struct mfs_stage_dir *d = f->item->dir;
     const struct mfs_stage *s = d->stage;
 
-    return s->nparts && !s->plan->verify && f->source->local && !d->acl &&
-           (f->st.st_mode & (S_ISUID | S_ISGID)) == 0 && !mfs_stage_has_xattrs(f->from);
+    return s->nparts && !s->plan->verify && f->source->local && !d->acl && !f->sparse &&
+           (uint64_t)f->st.st_size <= s->longest && (f->st.st_mode & (S_ISUID | S_ISGID)) == 0 &&
+           !mfs_stage_has_xattrs(f->from);
 }
 
 /* All of the file, which must not have changed. */

@@ -206,6 +206,19 @@ requests()
     equal ok "$(put "$MNT0/rights/later" root 0644 - - 1 </dev/null)" "by a capability"
     equal "acl f member root" "$(find "$MNT0/rights/closed" "$MNT0/rights/later" -type f -printf '%f\n' | sort | xargs)" "files"
     equal EACCES "$(put "$MNT0" .memefs 0644 - - 1 </dev/null)" "the name of the mount's own files"
+
+    say "files that it is not for"
+    mkdir "$T/odd"
+    truncate -s 12000 "$T/odd/sparse"
+    stage_in "$T/odd" "$MNT0/odd" >/dev/null
+    equal 0 "$(stat -c %b "$MNT0/odd/odd/sparse")" "blocks of a hole"
+    head -c 9000 /dev/urandom >"$T/long"
+    ! (ulimit -f 4 && stage_in "$T/long" "$MNT0/odd") >/dev/null 2>&1 || fail "a file longer than the process may write"
+    [ ! -e "$MNT0/odd/long" ] || fail "it is there"
+    if [ ! -e /sys/fs/selinux/enforce ] && setfattr -n security.selinux -v label "$T/long" 2>/dev/null; then
+        stage_in "$T/long" "$MNT0/odd" >/dev/null
+        equal label "$(getfattr --only-values -n security.selinux "$MNT0/odd/long")" "label"
+    fi
 }
 if python3 -c 'import os, sys; os.open(sys.argv[1], os.O_TMPFILE | os.O_WRONLY)' "$MNT0" 2>/dev/null; then
     requests
