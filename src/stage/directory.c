@@ -52,7 +52,7 @@ static void finish(struct mfs_stage_dir *d)
     int rc;
 
     if (d->parent && d->to >= 0 && strcmp(d->to_name, ".") != 0)
-        mfs_stage_remove_remains(d);
+        mfs_stage_remains_note(d);
     rc = d->takes ? mfs_stage_keep_fd(d, d->from, d->to, &d->st, (mode_t)-1) : 0;
 
     if (rc < 0)

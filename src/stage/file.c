@@ -320,7 +320,7 @@ static int open_shared(struct mfs_stage_file *f)
         rc = f->to >= 0 ? 0 : errno == ENOENT ? -EALREADY : -errno;
     }
     if (!rc)
-        rc = mfs_stage_claim(d, f->temporary, f->to);
+        rc = mfs_stage_claim(d->to, f->temporary, f->to);
     if (!rc && !mfs_stage_is_own(d->stage, f->to))
         rc = unlinkat(d->to, f->temporary, 0) < 0 ? -errno : -EALREADY;
     if (!rc && f->created == (mode_t)-1)

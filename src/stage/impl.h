@@ -17,6 +17,7 @@ struct mfs_stage_left;
 struct mfs_stage_links;
 struct mfs_stage_places;
 struct mfs_stage_small;
+struct mfs_stage_remains;
 struct mfs_stage_remote;
 struct mfs_stage_tally;
 
@@ -25,6 +26,7 @@ struct mfs_stage {
     struct mfs_stage_pool *pool;
     struct mfs_stage_tally *tally;
     struct mfs_stage_links *links;
+    struct mfs_stage_remains *remains;
     struct mfs_stage_places *places; /* NULL: no two sources can meet */
     struct mfs_stage_remote *remote; /* the key and place of S3 */
     mode_t mask;                     /* of the process, before */
@@ -163,7 +165,7 @@ bool mfs_stage_leads(struct mfs_stage *s);
 
 /* Makes the file, which is new or what a dead process has left, this process' own. 0; -EALREADY:
  * another one is at it, or just was; or another negative errno. */
-int mfs_stage_claim(const struct mfs_stage_dir *d, const char *name, int fd);
+int mfs_stage_claim(int dir, const char *name, int fd);
 /* Is what has the name the open file? */
 bool mfs_stage_is_there(int dir, const char *name, int fd);
 /* Has this user made the open file? Others may have planted one, as its name is no secret. */
@@ -171,8 +173,13 @@ bool mfs_stage_is_own(const struct mfs_stage *s, int fd);
 
 /* ---- remains.c ------------------------------------------------------------------------------- */
 
-/* With plan.shared, when nothing has failed: of processes that died. */
-void mfs_stage_remove_remains(const struct mfs_stage_dir *d);
+struct mfs_stage_remains *mfs_stage_remains_create(void);    /* NULL: ENOMEM */
+void mfs_stage_remains_destroy(struct mfs_stage_remains *r); /* takes NULL */
+/* With plan.shared: the directory, in which all is done, is to be looked through in the end. */
+void mfs_stage_remains_note(const struct mfs_stage_dir *d);
+/* In these and the uppermost one, when nothing has failed and no task runs: of processes that died.
+ */
+void mfs_stage_remove_remains(struct mfs_stage *s, const struct mfs_stage_dir *top);
 
 /* How long nothing is to be seen of those that have begun what is deferred. */
 struct mfs_stage_others {

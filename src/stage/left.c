@@ -2,7 +2,7 @@
  * copy that is made takes it over or removes it by itself (file.c, link.c, other.c). But which of
  * an inode's names is copied first, and how a file is copied, differs from run to run: so there may
  * be one beside a copy that is there, or that is made in another way. Where several processes copy,
- * it may be another one's that is at it: remains.c sees to these at the end of each directory.
+ * it may be another one's that is at it: remains.c sees to these in the end.
  *
  * Of a directory that is walked through all names are listed, once; of one into which single files
  * come, which may be large, each is looked up. */

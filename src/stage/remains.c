@@ -4,13 +4,16 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/table.h"
 #include "base/text.h"
 #include "stage/impl.h"
 
@@ -28,44 +31,176 @@ static bool is_temporary(const struct mfs_stage *s, const char *name)
 
 /* A file is another process' as long as that has it locked; all else only one process makes, which
  * is this one. */
-static void remove_dead(const struct mfs_stage_dir *d, const char *name)
+static void remove_dead(const struct mfs_stage *s, int dir, const char *name)
 {
     struct stat st;
     int fd;
 
-    if (fstatat(d->to, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_uid != d->stage->self.st_uid)
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_uid != s->self.st_uid)
         return;
     if (!S_ISREG(st.st_mode) || st.st_nlink > 1) {
-        unlinkat(d->to, name, 0);
+        unlinkat(dir, name, 0);
         return;
     }
-    fd = openat(d->to, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    fd = openat(dir, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return;
-    if (!mfs_stage_claim(d, name, fd) && mfs_stage_is_own(d->stage, fd))
-        unlinkat(d->to, name, 0);
+    if (!mfs_stage_claim(dir, name, fd) && mfs_stage_is_own(s, fd))
+        unlinkat(dir, name, 0);
     close(fd);
 }
 
-void mfs_stage_remove_remains(const struct mfs_stage_dir *d)
+/* The directory has its attributes by now, and keeps them. */
+static void begin_change(int dir, const struct stat *st)
 {
-    struct mfs_stage *s = d->stage;
-    DIR *names;
+    if ((st->st_mode & S_IRWXU) != S_IRWXU)
+        fchmod(dir, (st->st_mode & 07777) | S_IRWXU);
+}
+
+static void end_change(int dir, const struct stat *st)
+{
+    const struct timespec times[2] = {st->st_atim, st->st_mtim};
+
+    if ((st->st_mode & S_IRWXU) != S_IRWXU)
+        fchmod(dir, st->st_mode & 07777);
+    futimens(dir, times);
+}
+
+static void look_through(const struct mfs_stage *s, int dir, const struct stat *st)
+{
+    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *names = fd < 0 ? NULL : fdopendir(fd);
     const struct dirent *e;
-    int fd;
+    bool changes = false;
+
+    if (!names && fd >= 0)
+        close(fd);
+    while (names && (e = readdir(names))) {
+        if (!is_temporary(s, e->d_name))
+            continue;
+        if (!changes)
+            begin_change(dir, st);
+        changes = true;
+        remove_dead(s, dir, e->d_name);
+    }
+    if (changes)
+        end_change(dir, st);
+    if (names)
+        closedir(names);
+}
+
+/* ---- directories ----------------------------------------------------------------------------- */
+
+/* Once each, and when no task runs: what two sources have in one directory is made through two
+ * descriptors of it, of which neither knows when the other one's is done. */
+struct inode {
+    dev_t dev;
+    ino_t ino;
+};
+
+struct remains_dir {
+    struct inode key;
+    char *path;
+    UT_hash_handle hh;
+};
+
+struct mfs_stage_remains {
+    pthread_mutex_t mutex; /* guards the table */
+    struct remains_dir *table;
+};
+
+struct mfs_stage_remains *mfs_stage_remains_create(void)
+{
+    struct mfs_stage_remains *r = calloc(1, sizeof *r);
+
+    if (r)
+        pthread_mutex_init(&r->mutex, NULL);
+    return r;
+}
+
+static void dir_free(struct remains_dir *d)
+{
+    free(d->path);
+    free(d);
+}
+
+void mfs_stage_remains_destroy(struct mfs_stage_remains *r)
+{
+    struct remains_dir *d, *next;
+
+    if (!r)
+        return;
+    HASH_ITER(hh, r->table, d, next)
+    {
+        HASH_DEL(r->table, d);
+        dir_free(d);
+    }
+    pthread_mutex_destroy(&r->mutex);
+    free(r);
+}
+
+/* With the mutex held. Without memory it is left as it is. */
+static void add(struct mfs_stage_remains *r, const struct inode *key, const char *path)
+{
+    struct remains_dir *d = calloc(1, sizeof *d);
+
+    if (!d)
+        return;
+    d->key = *key;
+    d->path = strdup(path);
+    if (d->path)
+        HASH_ADD(hh, r->table, key, sizeof d->key, d);
+    if (!d->hh.tbl)
+        dir_free(d);
+}
+
+void mfs_stage_remains_note(const struct mfs_stage_dir *d)
+{
+    struct mfs_stage_remains *r = d->stage->remains;
+    struct remains_dir *known;
+    struct inode key;
+    char path[PATH_MAX];
+
+    if (!d->stage->plan->shared)
+        return;
+    memset(&key, 0, sizeof key);
+    key.dev = d->to_dev;
+    key.ino = d->to_ino;
+    mfs_stage_path(d, NULL, true, path, sizeof path);
+    pthread_mutex_lock(&r->mutex);
+    HASH_FIND(hh, r->table, &key, sizeof key, known);
+    if (!known)
+        add(r, &key, path);
+    pthread_mutex_unlock(&r->mutex);
+}
+
+/* The path may lead elsewhere by now. */
+static void look_into(const struct mfs_stage *s, const struct remains_dir *d)
+{
+    int dir = open(d->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat st;
+
+    if (dir < 0)
+        return;
+    if (!fstat(dir, &st) && st.st_dev == d->key.dev && st.st_ino == d->key.ino)
+        look_through(s, dir, &st);
+    close(dir);
+}
+
+void mfs_stage_remove_remains(struct mfs_stage *s, const struct mfs_stage_dir *top)
+{
+    struct remains_dir *d, *next;
+    struct stat st;
 
     if (!s->plan->shared || mfs_stage_ends(s) || mfs_stage_tally_failed(s->tally) ||
         !mfs_stage_leads(s))
         return;
-    fd = openat(d->to, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    names = fd < 0 ? NULL : fdopendir(fd);
-    if (!names && fd >= 0)
-        close(fd);
-    while (names && (e = readdir(names)))
-        if (is_temporary(s, e->d_name))
-            remove_dead(d, e->d_name);
-    if (names)
-        closedir(names);
+    if (!fstat(top->to, &st))
+        look_through(s, top->to, &st);
+    HASH_ITER(hh, s->remains->table, d, next)
+    {
+        look_into(s, d);
+    }
 }
 
 /* ---- what others are at ---------------------------------------------------------------------- */

@@ -317,10 +317,11 @@ static int begin(struct mfs_stage *s, struct mfs_err *err)
     pthread_mutex_init(&s->mutex, NULL);
     s->tally = mfs_stage_tally_create(s->plan->progress, s->plan->watch);
     s->links = mfs_stage_links_create();
+    s->remains = mfs_stage_remains_create();
     rc = mfs_stage_places_create(&s->places, s->plan->list);
-    rc = rc                     ? rc
-         : s->tally && s->links ? mfs_stage_pool_create(&s->pool, s->plan->threads)
-                                : -ENOMEM;
+    rc = rc                                   ? rc
+         : s->tally && s->links && s->remains ? mfs_stage_pool_create(&s->pool, s->plan->threads)
+                                              : -ENOMEM;
     return rc ? mfs_err_set(err, rc, "%s", strerror(-rc)) : 0;
 }
 
@@ -329,6 +330,7 @@ static void end(struct mfs_stage *s)
     mfs_stage_pool_destroy(s->pool);
     mfs_stage_remote_destroy(s->remote);
     mfs_stage_links_destroy(s->links);
+    mfs_stage_remains_destroy(s->remains);
     mfs_stage_places_destroy(s->places);
     mfs_stage_tally_destroy(s->tally);
     pthread_mutex_destroy(&s->mutex);
@@ -377,7 +379,7 @@ static int copy_all(struct mfs_stage *s, struct mfs_stage_result *result, struct
         mfs_stage_watch_others(s, &others);
         mfs_clock_sleep(DEFERRED_WAIT);
     }
-    mfs_stage_remove_remains(top);
+    mfs_stage_remove_remains(s, top);
     mfs_stage_count_end(counter);
     settle(s, top);
     mfs_stage_unlock(s, top->to, lock);

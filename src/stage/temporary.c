@@ -142,9 +142,9 @@ bool mfs_stage_leads(struct mfs_stage *s)
     return leads;
 }
 
-int mfs_stage_claim(const struct mfs_stage_dir *d, const char *name, int fd)
+int mfs_stage_claim(int dir, const char *name, int fd)
 {
     if (flock(fd, LOCK_EX | LOCK_NB) < 0)
         return errno == EWOULDBLOCK ? -EALREADY : -errno;
-    return mfs_stage_is_there(d->to, name, fd) ? 0 : -EALREADY;
+    return mfs_stage_is_there(dir, name, fd) ? 0 : -EALREADY;
 }

@@ -231,6 +231,15 @@ python3 -c 'import os, sys; os.isatty(os.open(sys.argv[1], os.O_RDONLY))' "$MNT0
 grep -F 'duration_seconds{operation="ioctl"}' "$MNT0/.memefs/stats" >/dev/null || fail "the request is not counted"
 ! grep -F 'errors_total{operation="ioctl",errno="other"}' "$MNT0/.memefs/stats" || fail "it counts as an error"
 
+say "a directory that a list comes back to, where several processes copy"
+mkdir links
+for i in {1..300}; do
+    ln -s "t$i" "links/l$i"
+    printf 'links/l%s\tx%s/l%s\n' "$i" $((i % 2)) "$i"
+done >lines
+stage_in --shared --manifest lines "$MNT0/links" >out 2>&1 || fail "fails: $(cat out)"
+equal 300 "$(find "$MNT0/links" -type l | wc -l)" "links"
+
 say "a list's directory in its own source"
 mkdir -p "$MNT0/own/x"
 echo file >"$MNT0/own/x/f"
