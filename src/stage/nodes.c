@@ -16,17 +16,20 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "memefs/memefs.h"
 #include "stage/crew.h"
 #include "stage/impl.h"
 #include "stage/words.h"
 
 #define TOKEN     MFS_STAGE_TEMPORARY "token."
+#define TOKEN_NEW 600             /* s: the call may be beginning */
 #define LOOK_EACH 100             /* ms */
 #define LINE_MOST ((size_t)65536) /* bytes */
 #define SILENT    (10 * MFS_SEC)  /* since a word of it, when all is there: it is given up */
@@ -99,9 +102,17 @@ static int put_body(struct run *r)
 
 /* ---- the target ------------------------------------------------------------------------------ */
 
+/* Outside of deployments a lock may be this node's alone: then another node's call may have it,
+ * whose workers look for it when they begin. */
+static bool is_new(const struct stat *st, bool mount)
+{
+    return !mount && mfs_clock_real().tv_sec - st->st_mtim.tv_sec < TOKEN_NEW;
+}
+
 /* A call that was killed has left its token, which nobody has locked. */
 static void remove_old_tokens(int target)
 {
+    bool mount = fgetxattr(target, MEMEFS_XATTR_LAYOUT, NULL, 0) > 0;
     int dir = openat(target, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *names = dir < 0 ? NULL : fdopendir(dir);
     const struct dirent *e;
@@ -116,7 +127,7 @@ static void remove_old_tokens(int target)
             (fd = openat(target, e->d_name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)) < 0)
             continue;
         if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() && !st.st_size &&
-            !flock(fd, LOCK_EX | LOCK_NB))
+            !is_new(&st, mount) && !flock(fd, LOCK_EX | LOCK_NB))
             unlinkat(target, e->d_name, 0);
         close(fd);
     }
