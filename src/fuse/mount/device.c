@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -50,6 +51,8 @@ static atomic_uint_fast64_t init_unique; /* number of the request INIT, until th
 static atomic_uint known, known2;        /* of ADDED and ADDED2, what the kernel knows … */
 static atomic_uint agreed, agreed2;      /* … and what it was answered */
 static _Thread_local bool kills;
+static pthread_rwlock_t notices = PTHREAD_RWLOCK_INITIALIZER; /* held for reading to write one */
+static bool notices_over;                                     /* guarded by it */
 static size_t kept;                  /* of a worker's buffer, see device.h; SIZE_MAX: all of it */
 static _Thread_local size_t touched; /* of it, by the last request */
 static _Thread_local bool admitted;  /* the request that it serves, see fuse/kernel/admission.h */
@@ -328,6 +331,28 @@ static void amend_open(const struct iovec *iov, int count)
     parallel = false;
 }
 
+static ssize_t write_notice(int fd, const struct iovec *iov, int count)
+{
+    ssize_t n = -1;
+    int error = ENODEV;
+
+    pthread_rwlock_rdlock(&notices);
+    if (!notices_over) {
+        n = writev(fd, iov, count);
+        error = errno;
+    }
+    pthread_rwlock_unlock(&notices);
+    errno = error;
+    return n;
+}
+
+void mfs_device_end_notices(void)
+{
+    pthread_rwlock_wrlock(&notices);
+    notices_over = true;
+    pthread_rwlock_unlock(&notices);
+}
+
 static ssize_t write_answer(int fd, struct iovec *iov, int count, void *userdata)
 {
     struct mfs_fuse *m = userdata;
@@ -336,9 +361,11 @@ static ssize_t write_answer(int fd, struct iovec *iov, int count, void *userdata
     ssize_t n;
 
     if (iov[0].iov_len >= sizeof *out) {
+        if (out->unique == 0)
+            return write_notice(fd, iov, count);
         if (atomic_load_explicit(&init_unique, memory_order_relaxed) != 0)
             init = amend_init(iov, count);
-        if (parallel && out->unique != 0) /* else a notice */
+        if (parallel)
             amend_open(iov, count);
         mfs_request_answer(m->requests, iov, count);
         if (m->uring != NULL && mfs_uring_reply(m->uring, iov, count))
@@ -389,9 +416,10 @@ bool mfs_device_maps_direct(void)
 
 int mfs_device_distrust(struct fuse_session *se)
 {
-    const struct fuse_out_header notice = {.len = sizeof notice, .error = NOTIFY_INC_EPOCH};
+    struct fuse_out_header notice = {.len = sizeof notice, .error = NOTIFY_INC_EPOCH};
+    const struct iovec iov = {&notice, sizeof notice};
 
-    return write(fuse_session_fd(se), &notice, sizeof notice) < 0 ? -errno : 0;
+    return write_notice(fuse_session_fd(se), &iov, 1) < 0 ? -errno : 0;
 }
 
 /* FUSE_NOTIFY_STORE makes the file longer before it takes the bytes that came with it. There are
@@ -404,5 +432,5 @@ int mfs_device_grow(struct fuse_session *se, uint64_t nodeid, uint64_t end)
     const struct iovec iov[] = {
         {&notice, sizeof notice}, {&store, sizeof store}, {NULL, store.size}};
 
-    return writev(fuse_session_fd(se), iov, 3) < 0 && errno != EFAULT ? -errno : 0;
+    return write_notice(fuse_session_fd(se), iov, 3) < 0 && errno != EFAULT ? -errno : 0;
 }

@@ -72,6 +72,11 @@ bool mfs_device_maps_direct(void);
  * 6.16 and can't. Any thread. */
 int mfs_device_distrust(struct fuse_session *se);
 
+/* No notice goes to the kernel any more, and none is on its way when this returns: threads that
+ * live longer than the session would write to whatever file has its number then. Before the
+ * session's file is closed; what waits for pages has ended. */
+void mfs_device_end_notices(void);
+
 /* The kernel believes from now on that the file reaches to `end` at least, which is not 0. Its
  * pages keep what they hold. -ENOENT: it has forgotten the inode. Any thread; waits for the thread
  * that holds the last page locked. */

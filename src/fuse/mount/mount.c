@@ -271,6 +271,7 @@ static void end_session(struct mfs_fuse *m)
         mfs_mountpoint_release(m->config->path, m->device, &later);
         let_go(m->se);
     }
+    mfs_device_end_notices();
     if (m->se != NULL)
         fuse_session_unmount(m->se);
 }
