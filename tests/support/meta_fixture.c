@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/phases.h"
 #include "cluster/placement.h"
 #include "store/args.h"
 #include "store/keys.h"
@@ -97,6 +98,14 @@ uint64_t meta_client_round_trips(const struct meta_client *c)
 
     mfs_store_stats(c->store, &s);
     return s.round_trips;
+}
+
+uint32_t meta_own_round_trips(void)
+{
+    static _Thread_local struct mfs_phases own;
+
+    mfs_phases_to(&own);
+    return own.trips;
 }
 
 void meta_client_stop(struct meta_client *c)

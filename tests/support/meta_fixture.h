@@ -29,6 +29,9 @@ int meta_client_start_growing(struct meta_client *c, struct redis_fixture *f, in
 int meta_pair_start(struct meta_client *a, struct meta_client *b, int64_t session_ttl);
 void meta_pair_stop(struct meta_client *a, struct meta_client *b);
 uint64_t meta_client_round_trips(const struct meta_client *c);
+/* Those that the calling thread has waited for, of all clients: not what a client's own threads ask
+ * for meanwhile, which on a busy machine comes between. */
+uint32_t meta_own_round_trips(void);
 void meta_client_stop(struct meta_client *c);
 /* As if the client had been killed: its session ends without giving anything back. */
 void meta_client_kill(struct meta_client *c);

@@ -120,7 +120,7 @@ static void test_changes(void **state)
     for (size_t c = 0; c < sizeof changes / sizeof *changes; c++)
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
             give(cases[i].before);
-            assert_trips(&b, changes[c].trips, changes[c].make(cases[i].drop));
+            assert_trips(changes[c].trips, changes[c].make(cases[i].drop));
             is_left(cases[i].after, !(cases[i].drop & MFS_DROP_CAPS));
         }
 }
@@ -144,7 +144,7 @@ static void test_new_owner(void **state)
     for (uint32_t mask = MFS_SET_UID; mask <= MFS_SET_GID; mask *= 2) {
         give(06755);
         attr.uid = attr.gid = 7;
-        assert_trips(&b, 1, mfs_meta_setattr(b.meta, file, mask, &attr, NULL));
+        assert_trips(1, mfs_meta_setattr(b.meta, file, mask, &attr, NULL));
         is_left(0755, false);
     }
 }

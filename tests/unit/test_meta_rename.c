@@ -27,16 +27,16 @@ static void test_rename_round_trips(void **state)
     meta_name_at(&a, d, 1, "s", from, sizeof from);
     meta_name_at(&a, e, 1, "t", to, sizeof to);
     new_dir(d, from);
-    assert_trips(&a, 6, mfs_meta_rename(a.meta, d, from, e, to, 0));
+    assert_trips(6, mfs_meta_rename(a.meta, d, from, e, to, 0));
     mfs_store_drain(a.store, 20 * MFS_SEC); /* the lock on moves is given back */
     meta_name_at(&a, d, 2, "s", from, sizeof from);
-    assert_trips(&a, 7, mfs_meta_rename(a.meta, e, to, d, from, 0));
+    assert_trips(7, mfs_meta_rename(a.meta, e, to, d, from, 0));
     meta_name_at(&a, d, 2, "u", to, sizeof to);
     new_dir(d, to);
-    assert_trips(&a, 6, mfs_meta_rename(a.meta, d, from, d, to, 0));
+    assert_trips(6, mfs_meta_rename(a.meta, d, from, d, to, 0));
     meta_name_at(&a, d, 3, "u", from, sizeof from);
     new_dir(d, from);
-    assert_trips(&a, 9, mfs_meta_rename(a.meta, d, to, d, from, 0));
+    assert_trips(9, mfs_meta_rename(a.meta, d, to, d, from, 0));
 }
 
 static void test_rename(void **state)
