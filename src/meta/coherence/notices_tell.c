@@ -17,7 +17,7 @@
     (10 * MFS_MSEC) /* unanswered: perhaps the other was not subscribed, in a move, say; … */
 #define RESEND_LAST (100 * MFS_MSEC) /* … or it takes its time */
 #define CHECK_FIRST                                                                                \
-    (25 * MFS_MSEC) /* then an unanswered session is looked up: it may have ended … */
+    (100 * MFS_MSEC) /* then an unanswered session is looked up: it may have ended … */
 #define CHECK   (200 * MFS_MSEC) /* … and again this often */
 #define AT_ONCE 64U              /* notices that are looked at together */
 
