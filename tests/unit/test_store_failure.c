@@ -140,6 +140,7 @@ static void a_stopped_process_times_out(void **state)
     struct mfs_cmd cmd;
     int64_t start;
     pid_t pid = redis_fixture_pid(t.fixture, 0);
+    int rc;
 
     (void)state;
     assert_int_equal(incr(0), 0);
@@ -156,7 +157,9 @@ static void a_stopped_process_times_out(void **state)
     assert_int_equal(incr(0), -ETIMEDOUT); /* soon, as it has just said nothing */
     assert_true(mfs_clock_mono() - start < TIMEOUT / 2);
     kill(pid, SIGCONT);
-    assert_int_equal(run3(t.store, 0, "PING", NULL, NULL, true), 0);
+    for (unsigned i = 0; (rc = run3(t.store, 0, "PING", NULL, NULL, true)) == -ETIMEDOUT; i++)
+        assert_true(i < 20); /* what has been silent gets little time */
+    assert_int_equal(rc, 0);
     kill(pid, SIGSTOP);
     start = mfs_clock_mono();
     assert_int_equal(mfs_store_exec(t.store, &cmd, 1), -ETIMEDOUT); /* sending */
