@@ -17,10 +17,10 @@
 #include "proto/messages.h"
 
 /* 3: inode numbers below 2^53 (base/ino.h); 4: checksums with keys (proto/image_sum.h); 5: numbers
- * that say where all stripes are (cluster/placement.h), which a program of before takes for others
- */
-#define MFS_MANIFEST_FORMAT       5
-#define MFS_MANIFEST_FORMAT_LEAST 4 /* that is read, too: 5 only adds to it */
+ * that say where all stripes are (cluster/placement.h), 6: and how large, which a program of before
+ * takes for others */
+#define MFS_MANIFEST_FORMAT       6
+#define MFS_MANIFEST_FORMAT_LEAST 4 /* that is read, too: 5 and 6 only add to it */
 
 /* Of `cm start`, that the deployment had. */
 struct mfs_manifest_option {

@@ -1,9 +1,11 @@
-/* Inode numbers: where the inode is (its home partition), whether all of its data are there, too,
- * and a sequence of that partition's, so that none is given out twice. They are below 2^53 for each
- * partition's first 2^36 inodes: whatever keeps numbers in doubles (JavaScript, JSON, awk, Lua, R)
- * tells files apart by them.
+/* Inode numbers: where the inode is (its home partition), how its data are kept, as far as all must
+ * know that come across a key of them, and a sequence of that partition's, so that none is given
+ * out twice. They are below 2^53 for each partition's first 2^32 inodes: whatever keeps numbers in
+ * doubles (JavaScript, JSON, awk, Lua, R) tells files apart by them.
  *
- *     bits  0 … 35  sequence, lower 36 bits
+ *     bits  0 … 31  sequence, lower 32 bits
+ *     bit  32       stripes 1 … are not kept at a replica
+ *     bits 33 … 35  size of its stripes, 0: the deployment's
  *     bit  36       all stripes are in the home partition
  *     bits 37 … 52  home
  *     bits 53 … 62  sequence, upper 10 bits
@@ -15,9 +17,12 @@
 
 #include <stdint.h>
 
-#define MFS_INO_SEQ_BITS  36
+#define MFS_INO_SEQ_BITS  32
+#define MFS_INO_ALONE     (1ULL << MFS_INO_SEQ_BITS)
+#define MFS_INO_STRIPE_AT 33
+#define MFS_INO_STRIPE    0x7U
+#define MFS_INO_TOGETHER  (1ULL << 36)
 #define MFS_INO_HOME_AT   37
-#define MFS_INO_TOGETHER  (1ULL << MFS_INO_SEQ_BITS)
 #define MFS_INO_HIGH_BITS 10
 #define MFS_INO_HIGH_AT   53 /* below: what a double holds */
 #define MFS_INO_LARGE     (1ULL << 63)
@@ -31,6 +36,12 @@ static inline uint64_t mfs_ino_make(uint32_t home, uint64_t seq)
 
     return (high ? MFS_INO_LARGE | high << MFS_INO_HIGH_AT : 0) |
            (uint64_t)home << MFS_INO_HOME_AT | low;
+}
+
+/* Which of the sizes its stripes have (data/stripes/geometry.h); 0: the deployment's. */
+static inline unsigned mfs_ino_stripe(uint64_t ino)
+{
+    return (unsigned)(ino >> MFS_INO_STRIPE_AT) & MFS_INO_STRIPE;
 }
 
 static inline uint32_t mfs_ino_home(uint64_t ino)

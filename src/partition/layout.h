@@ -42,15 +42,19 @@ static_assert(MFS_REC_ATIME + MFS_TIME_LEN == MFS_REC_MTIME &&
 
 /* Hints (decisions/0038, 0045): what a directory says of files that are yet to be made in it, and a
  * file of how it was made. 0 in records of before there were any. */
-#define MFS_HINT_PLACE    0x03U /* one of: */
-#define MFS_HINT_LOCAL    0x01U /* at the node whose client makes the file */
-#define MFS_HINT_SPREAD   0x02U /* over all partitions, as without a hint */
-#define MFS_HINT_NODE     0x03U /* at the node … */
-#define MFS_HINT_TOGETHER 0x04U /* file: all of its stripes are in its home partition */
-#define MFS_HINT_NODE_AT  8     /* … of this id, 16 bits */
-#define MFS_HINT_NODES    0x10000U
-#define MFS_HINT_READS_AT 24    /* so often a file is read, then its names go; 0: it stays */
-#define MFS_HINT_READS    0xffU /* at most */
+#define MFS_HINT_PLACE     0x03U /* one of: */
+#define MFS_HINT_LOCAL     0x01U /* at the node whose client makes the file */
+#define MFS_HINT_SPREAD    0x02U /* over all partitions, as without a hint */
+#define MFS_HINT_NODE      0x03U /* at the node … */
+#define MFS_HINT_TOGETHER  0x04U /* file: all of its stripes are in its home partition */
+#define MFS_HINT_PIN       0x08U /* no other hint takes its names away */
+#define MFS_HINT_STRIPE_AT 4     /* which of the sizes stripes have, 3 bits; 0: the deployment's */
+#define MFS_HINT_STRIPES   0x07U
+#define MFS_HINT_ALONE     0x80U /* stripes 1 … are not kept at a replica */
+#define MFS_HINT_NODE_AT   8     /* … of this id, 16 bits */
+#define MFS_HINT_NODES     0x10000U
+#define MFS_HINT_READS_AT  24    /* so often a file is read, then its names go; 0: it stays */
+#define MFS_HINT_READS     0xffU /* at most */
 
 static inline uint32_t mfs_hint_node(uint32_t hints)
 {
@@ -66,6 +70,11 @@ static inline uint32_t mfs_hint_reads(uint32_t hints)
 static inline uint32_t mfs_hint_with_reads(uint32_t hints, uint32_t reads)
 {
     return (hints & ((1U << MFS_HINT_READS_AT) - 1)) | reads << MFS_HINT_READS_AT;
+}
+
+static inline uint32_t mfs_hint_stripe(uint32_t hints)
+{
+    return hints >> MFS_HINT_STRIPE_AT & MFS_HINT_STRIPES;
 }
 
 /* Seconds; more than a record of now has ever been a time. */
@@ -88,11 +97,28 @@ static inline uint32_t mfs_hint_with_reads(uint32_t hints, uint32_t reads)
 #define MFS_SET_GID   0x04U
 #define MFS_SET_ATIME 0x08U
 #define MFS_SET_MTIME 0x10U
-#define MFS_SET_CTIME 0x20U  /* else ctime becomes now */
-#define MFS_SET_PLACE 0x400U /* of a directory's hints all but the reads */
+#define MFS_SET_CTIME 0x20U /* else ctime becomes now */
 #define MFS_SET_TTL   0x800U
-#define MFS_SET_READS 0x1000U /* of its hints */
-#define MFS_SET_HINTS (MFS_SET_PLACE | MFS_SET_TTL | MFS_SET_READS)
+
+/* … of the hints, these bits alone. */
+#define MFS_SET_PLACE    0x400U
+#define MFS_SET_READS    0x1000U
+#define MFS_SET_PIN      0x2000U
+#define MFS_SET_STRIPE   0x4000U
+#define MFS_SET_REPLICAS 0x8000U
+#define MFS_SET_HINTS                                                                              \
+    (MFS_SET_PLACE | MFS_SET_TTL | MFS_SET_READS | MFS_SET_PIN | MFS_SET_STRIPE | MFS_SET_REPLICAS)
+
+static inline uint32_t mfs_set_bits(int64_t mask)
+{
+    return (mask & MFS_SET_PLACE
+                ? MFS_HINT_PLACE | MFS_HINT_TOGETHER | (MFS_HINT_NODES - 1) << MFS_HINT_NODE_AT
+                : 0) |
+           (mask & MFS_SET_READS ? MFS_HINT_READS << MFS_HINT_READS_AT : 0) |
+           (mask & MFS_SET_PIN ? MFS_HINT_PIN : 0) |
+           (mask & MFS_SET_STRIPE ? MFS_HINT_STRIPES << MFS_HINT_STRIPE_AT : 0) |
+           (mask & MFS_SET_REPLICAS ? MFS_HINT_ALONE : 0);
+}
 
 /* What a change of a file's content or owner takes away, in the same atomic step: capabilities
  * always; set-user-ID, and set-group-ID if its group may execute it, unless the caller may keep

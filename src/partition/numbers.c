@@ -1,7 +1,7 @@
 /* A replica that is promoted may lack the last creations, which were not acknowledged. Another
  * client may have seen their numbers all the same, and a kernel keeps the text of a symbolic link
  * by its number. So a process that stops following another one leaves out more numbers than can
- * have been on their way; 2^36 of them let it do so 2^16 times. */
+ * have been on their way; 2^42 of them let it do so 2^22 times. */
 #include "partition/numbers.h"
 
 #include <stdint.h>
@@ -30,7 +30,7 @@ static void set_count(struct RedisModuleCtx *ctx, struct RedisModuleKey *key, ui
     mfs_key_set(ctx, key, text, (size_t)n);
 }
 
-bool mfs_numbers_next(struct RedisModuleCtx *ctx, unsigned home, bool together, char ino[8])
+bool mfs_numbers_next(struct RedisModuleCtx *ctx, unsigned home, uint64_t kind, char ino[8])
 {
     struct RedisModuleKey *key = mfs_key_named(ctx, "#seq", MFS_REDIS_WRITE);
     uint64_t last = count_in(key);
@@ -39,7 +39,7 @@ bool mfs_numbers_next(struct RedisModuleCtx *ctx, unsigned home, bool together, 
 
     if (some) {
         set_count(ctx, key, ++last, text);
-        mfs_put_be64(ino, mfs_ino_make(home, last) | (together ? MFS_INO_TOGETHER : 0));
+        mfs_put_be64(ino, mfs_ino_make(home, last) | kind);
     }
     mfs_key_close(key);
     return some;

@@ -16,8 +16,8 @@
 #include "proto/schema.h"
 
 /* Also of what partitions hold, as clients read that. 6: inode numbers that say where all stripes
- * are */
-#define MFS_PROTOCOL_VERSION 6
+ * are; 7: and how large they are */
+#define MFS_PROTOCOL_VERSION 7
 #define MFS_PATH_MAX         512
 #define MFS_TEXT_MAX         512
 #define MFS_MACHINE_MAX      254 /* of a name of a machine, with its NUL (RFC 1035) */

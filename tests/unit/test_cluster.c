@@ -117,27 +117,29 @@ static void names_are_even(void **state)
     assert_even(names, 64, 64000);
 }
 
-/* Numbers that doubles tell apart, as long as there are no more than 2^36 in a partition; beyond
+/* Numbers that doubles tell apart, as long as there are no more than 2^32 in a partition; beyond
  * that still each once. */
 static void numbers_of_inodes(void **state)
 {
     static const uint32_t homes[] = {0, 1, 31, 32, 255, 65534};
     static const uint64_t seqs[] = {
-        1, 2, (1ULL << 36) - 1, 1ULL << 36, (1ULL << 36) + 1, (3ULL << 36) + 5, MFS_INO_SEQ_MAX};
-    uint64_t seen[6 * 7 * 2];
+        1, 2, (1ULL << 32) - 1, 1ULL << 32, (1ULL << 32) + 1, (3ULL << 32) + 5, MFS_INO_SEQ_MAX};
+    static const uint64_t all =
+        MFS_INO_TOGETHER | MFS_INO_ALONE | (uint64_t)MFS_INO_STRIPE << MFS_INO_STRIPE_AT;
+    static const uint64_t kinds[] = {0, MFS_INO_TOGETHER, 5ULL << MFS_INO_STRIPE_AT, all};
+    uint64_t seen[6 * 7 * 4];
     size_t n = 0;
 
     (void)state;
     for (size_t h = 0; h < 6; h++)
         for (size_t s = 0; s < 7; s++) {
-            for (uint64_t together = 0; together <= MFS_INO_TOGETHER;
-                 together += MFS_INO_TOGETHER) {
-                uint64_t ino = mfs_ino_make(homes[h], seqs[s]) | together;
+            for (size_t k = 0; k < 4; k++) {
+                uint64_t ino = mfs_ino_make(homes[h], seqs[s]) | kinds[k];
 
                 assert_int_equal(mfs_ino_home(ino), homes[h]);
                 assert_true(mfs_ino_seq(ino) == seqs[s]);
-                assert_true((ino & MFS_INO_TOGETHER) == together);
-                assert_true((ino < 1ULL << 53) == (seqs[s] < 1ULL << 36));
+                assert_true((ino & all) == kinds[k]);
+                assert_true((ino < 1ULL << 53) == (seqs[s] < 1ULL << 32));
                 assert_true(!(ino & MFS_INO_LARGE) == (ino < 1ULL << 53));
                 for (size_t i = 0; i < n; i++)
                     assert_true(seen[i] != ino);

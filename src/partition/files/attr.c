@@ -55,11 +55,9 @@ static void set_hint(const struct mfs_request *r, struct mfs_inode *i, int64_t m
 {
     uint32_t hints = (uint32_t)mfs_request_int(r, HINTS), now = mfs_rec_u32(i->rec, MFS_REC_RDEV);
 
-    if (mask & MFS_SET_PLACE)
-        now = mfs_hint_with_reads(hints, mfs_hint_reads(now));
-    if (mask & MFS_SET_READS)
-        now = mfs_hint_with_reads(now, mfs_hint_reads(hints));
-    mfs_rec_put_u32(i->rec, MFS_REC_RDEV, now);
+    uint32_t bits = mfs_set_bits(mask);
+
+    mfs_rec_put_u32(i->rec, MFS_REC_RDEV, (now & ~bits) | (hints & bits));
     if (mask & MFS_SET_TTL)
         mfs_rec_put_i64(i->rec, MFS_REC_STORED, mfs_request_int(r, TTL));
     if (mask & (MFS_SET_TTL | MFS_SET_READS))
@@ -92,20 +90,19 @@ static bool has_hint(const char *rec, int64_t mask)
 {
     if (mask & MFS_SET_TTL)
         return mfs_rec_i64(rec, MFS_REC_STORED) > 0;
-    if (mask & MFS_SET_READS)
-        return mfs_rec_reads(rec) > 0;
-    return mfs_rec_u32(rec, MFS_REC_RDEV) & MFS_HINT_PLACE;
+    return mfs_rec_u32(rec, MFS_REC_RDEV) & mfs_set_bits(mask);
 }
 
-/* May a directory get this hint, in place of the one that it has? 0 or an errno. Those of a file
- * are what it was made by. */
+/* May it get this hint, in place of the one that it has? 0 or an errno. Those of a file are what it
+ * was made by, but for the pin. */
 static int hint_refused(const struct mfs_request *r, const struct mfs_inode *i, int64_t mask)
 {
     char how = r->argc > HOW && mfs_request_arg(r, HOW).n ? mfs_request_arg(r, HOW).p[0] : 0;
     int64_t ttl = mask & MFS_SET_TTL && r->argc > TTL ? mfs_request_int(r, TTL) : 0;
     bool there = has_hint(i->rec, mask);
 
-    if (mfs_inode_type(i) != MFS_TYPE_DIR)
+    if (mfs_inode_type(i) != MFS_TYPE_DIR &&
+        !(mfs_inode_type(i) == MFS_TYPE_FILE && (mask & MFS_SET_HINTS) == MFS_SET_PIN))
         return EOPNOTSUPP;
     if (ttl < 0 || ttl > MFS_TTL_MAX || ((mask & MFS_SET_TTL) && r->argc <= TTL))
         return EINVAL;

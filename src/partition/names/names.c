@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/ino.h"
 #include "partition/inode.h"
 #include "partition/files/files.h"
 #include "partition/files/leases.h"
@@ -125,10 +126,16 @@ static bool answer_existing(const struct mfs_request *r, struct mfs_span entry, 
     return true;
 }
 
-static bool is_together(struct mfs_span record)
+/* What the number says of how a file's data are kept. */
+static uint64_t kind_of(struct mfs_span record)
 {
-    return mfs_rec_u32(record.p, MFS_REC_MODE) >> 12 == MFS_TYPE_FILE &&
-           (mfs_rec_u32(record.p, MFS_REC_RDEV) & MFS_HINT_TOGETHER);
+    uint32_t hints = mfs_rec_u32(record.p, MFS_REC_RDEV);
+
+    if (mfs_rec_u32(record.p, MFS_REC_MODE) >> 12 != MFS_TYPE_FILE)
+        return 0;
+    return (hints & MFS_HINT_TOGETHER ? MFS_INO_TOGETHER : 0) |
+           (hints & MFS_HINT_ALONE ? MFS_INO_ALONE : 0) |
+           (uint64_t)mfs_hint_stripe(hints) << MFS_INO_STRIPE_AT;
 }
 
 bool mfs_names_make(const struct mfs_request *r, struct mfs_span here, struct mfs_span record,
@@ -137,7 +144,7 @@ bool mfs_names_make(const struct mfs_request *r, struct mfs_span here, struct mf
     struct mfs_span id = {ino, 8};
     struct RedisModuleKey *key;
 
-    if (!mfs_numbers_next(r->ctx, mfs_get_be16(here.p), is_together(record), ino))
+    if (!mfs_numbers_next(r->ctx, mfs_get_be16(here.p), kind_of(record), ino))
         return false;
     key = mfs_key_open(r->ctx, 'I', id, MFS_REDIS_WRITE);
     mfs_key_set(r->ctx, key, record.p, record.n);
