@@ -63,6 +63,7 @@ struct gets {
     struct mfs_lib_where where;
     struct mfs_glances *glances;
     struct memefs_item *items;
+    uint64_t mark;              /* mfs_meta_read_mark, before they were asked for */
     struct mfs_name name[GETS]; /* those that are done have none any more */
     char text[GETS][MFS_NAME_LEN_MAX + 1];
 };
@@ -83,8 +84,8 @@ static void take(void *arg, size_t i, int rc, const struct mfs_attr *attr, const
     if (rc == 0 && is_asked_for_rights(all->fs, attr))
         return;
     if (rc == 0)
-        rc = mfs_lib_get_told(all->fs, &all->name[i], attr, content, n, item->buf, item->len, alloc,
-                              &item->result);
+        rc = mfs_lib_get_told(all->fs, all->mark, &all->name[i], attr, content, n, item->buf,
+                              item->len, alloc, &item->result);
     if (rc < 0)
         item->result = rc;
     if (rc != 0)
@@ -113,6 +114,7 @@ static void get_batch(struct gets *all, struct memefs_item *items, size_t n)
     for (size_t i = 0; i < n; i++)
         if (!locate(all->fs, &all->where, &items[i], &all->name[i], all->text[i]))
             all->name[i].name = NULL;
+    all->mark = mfs_meta_read_mark(mfs_vfs_meta(all->fs->vfs));
     mfs_meta_glance(all->glances, all->name, n, take, all);
     for (size_t at = 0; at < n; at += MFS_META_LEARN)
         get_others(all, at, n - at < MFS_META_LEARN ? n - at : MFS_META_LEARN);

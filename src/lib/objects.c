@@ -270,18 +270,20 @@ static int get_small(struct memefs *fs, const struct mfs_attr *attr, size_t cap,
 }
 
 /* The object has been read, if `len` bytes are all of it. */
-static void count_reading(struct memefs *fs, uint64_t dir, const char *name,
+static void count_reading(struct memefs *fs, uint64_t mark, const struct mfs_name *name,
                           const struct mfs_attr *attr, size_t len)
 {
     struct mfs_meta *meta = mfs_vfs_meta(fs->vfs);
 
     if (len == attr->size)
-        mfs_meta_read_end(meta, mfs_meta_read_begin(meta, attr, dir, name));
+        mfs_meta_read_end(meta, mfs_meta_read_begin(meta, mark, attr, name->dir, name->name));
 }
 
 int mfs_lib_get_known(struct memefs *fs, uint64_t dir, const char *name, void *buf, size_t cap,
                       void **alloc, int64_t *size)
 {
+    const struct mfs_name whole = {dir, name};
+    uint64_t mark = mfs_meta_read_mark(mfs_vfs_meta(fs->vfs));
     struct mfs_attr attr = {0};
     size_t len;
     int rc = mfs_vfs_lookup(fs->vfs, dir, name, &attr);
@@ -294,7 +296,7 @@ int mfs_lib_get_known(struct memefs *fs, uint64_t dir, const char *name, void *b
     *size = (int64_t)attr.size;
     if (len == 0 || mfs_meta_content(mfs_vfs_meta(fs->vfs), attr.ino, attr.version, 0, len,
                                      alloc != NULL ? *alloc : buf)) {
-        count_reading(fs, dir, name, &attr, len);
+        count_reading(fs, mark, &whole, &attr, len);
         return 1;
     }
     if (alloc != NULL) {
@@ -304,9 +306,9 @@ int mfs_lib_get_known(struct memefs *fs, uint64_t dir, const char *name, void *b
     return 0;
 }
 
-int mfs_lib_get_told(struct memefs *fs, const struct mfs_name *name, const struct mfs_attr *attr,
-                     const void *content, size_t stored, void *buf, size_t cap, void **alloc,
-                     int64_t *size)
+int mfs_lib_get_told(struct memefs *fs, uint64_t mark, const struct mfs_name *name,
+                     const struct mfs_attr *attr, const void *content, size_t stored, void *buf,
+                     size_t cap, void **alloc, int64_t *size)
 {
     size_t len, n;
     int rc = get_small(fs, attr, cap, alloc, &len);
@@ -321,7 +323,7 @@ int mfs_lib_get_told(struct memefs *fs, const struct mfs_name *name, const struc
         memcpy(buf, content, n);
     if (len > n)
         memset((char *)buf + n, 0, len - n);
-    count_reading(fs, name->dir, name->name, attr, len);
+    count_reading(fs, mark, name, attr, len);
     return 1;
 }
 

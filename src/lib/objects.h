@@ -28,10 +28,10 @@ int mfs_lib_get_known(struct memefs *fs, uint64_t dir, const char *name, void *b
                       void **alloc, int64_t *size);
 
 /* The same of what is known of it otherwise: its attributes and the first `stored` bytes of its
- * content, the others are zeros. */
-int mfs_lib_get_told(struct memefs *fs, const struct mfs_name *name, const struct mfs_attr *attr,
-                     const void *content, size_t stored, void *buf, size_t cap, void **alloc,
-                     int64_t *size);
+ * content, the others are zeros; asked for after `mark` (mfs_meta_read_mark). */
+int mfs_lib_get_told(struct memefs *fs, uint64_t mark, const struct mfs_name *name,
+                     const struct mfs_attr *attr, const void *content, size_t stored, void *buf,
+                     size_t cap, void **alloc, int64_t *size);
 
 /* Opens it and reads. The size or -errno. */
 int64_t mfs_lib_get_open(struct memefs *fs, const char *path, void *buf, size_t cap, void **alloc);

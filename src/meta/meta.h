@@ -392,12 +392,17 @@ int mfs_meta_append_end(struct mfs_meta *meta, uint64_t ino, uint64_t number, bo
 /* A reading of a file, of the content that it had when it was opened. NULL stands for one that does
  * not count. Any thread; none of these blocks. */
 struct mfs_read;
-/* The file has just been opened, with these attributes, by that name of directory `parent`; NULL:
- * the one that is known of it, if any, is taken away if it was the last time. NULL if it is no file
- * of which readings are counted (as all but those with mfs_hint_reads), or an empty one, of which
- * the content may be yet to come, or ENOMEM. */
-struct mfs_read *mfs_meta_read_begin(struct mfs_meta *meta, const struct mfs_attr *attr,
-                                     uint64_t parent, const char *name);
+/* To be asked before the file is opened or looked up: what a replica that takes over has may be
+ * other content of the same version. */
+uint64_t mfs_meta_read_mark(const struct mfs_meta *meta);
+/* The file has just been opened, with these attributes, that were asked for after `mark`, by that
+ * name of directory `parent`; NULL: the one that is known of it, if any, is taken away if it was
+ * the last time. NULL if it is no file of which readings are counted (as all but those with
+ * mfs_hint_reads), or an empty one, of which the content may be yet to come, or a replica is taking
+ * over, or ENOMEM. */
+struct mfs_read *mfs_meta_read_begin(struct mfs_meta *meta, uint64_t mark,
+                                     const struct mfs_attr *attr, uint64_t parent,
+                                     const char *name);
 /* It is closed: its partition learns of it a moment later, if this client lives that long, and once
  * at most. When it has been read as often as its hint says it loses that name, within a second or
  * so, and others in directories with such a hint within a minute. Frees *read. */

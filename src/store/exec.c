@@ -83,23 +83,38 @@ static bool is_late(const struct mfs_cmd *cmd)
     return cmd->not_after && mfs_clock_mono() > cmd->not_after;
 }
 
-/* Asks the fault hook; a command that it fails, or that is too late, is taken out of the lane. */
-static void lane_sift(struct call *call, struct mfs_lane *lane)
+/* Takes commands out of the lane of which `check` says an errno. */
+static void lane_sift(struct call *call, struct mfs_lane *lane,
+                      int (*check)(struct call *call, const struct mfs_lane *lane,
+                                   const struct mfs_cmd *cmd))
 {
     size_t keep = 0;
 
     for (size_t i = 0; i < lane->n; i++) {
         struct mfs_cmd *cmd = lane->cmds[i];
-        int rc = mfs_store_fault(call->store, cmd);
+        int rc = check(call, lane, cmd);
 
-        if (!rc && is_late(cmd))
-            rc = -ECANCELED;
         if (rc)
             cmd->rc = rc;
         else
             lane->cmds[keep++] = cmd;
     }
     lane->n = keep;
+}
+
+static int check_fault(struct call *call, const struct mfs_lane *lane, const struct mfs_cmd *cmd)
+{
+    int rc = mfs_store_fault(call->store, cmd);
+
+    (void)lane;
+    return !rc && is_late(cmd) ? -ECANCELED : rc;
+}
+
+/* Is it the process that the command is for? By the connection: what the table says may change. */
+static int check_era(struct call *call, const struct mfs_lane *lane, const struct mfs_cmd *cmd)
+{
+    (void)call;
+    return cmd->in_era && cmd->only_era != lane->conn->era ? -ECANCELED : 0;
 }
 
 static int lane_connect(struct call *call, struct mfs_lane *lane)
@@ -115,7 +130,7 @@ static int lane_connect(struct call *call, struct mfs_lane *lane)
 /* Gets the lane a connection, which may have to log on yet. */
 static void lane_dial(struct call *call, struct mfs_lane *lane, int64_t now)
 {
-    lane_sift(call, lane);
+    lane_sift(call, lane, check_fault);
     if (!lane->n)
         return;
     if (lane->conn && now - lane->conn->idle_since > TRUSTED_NS && mfs_channel_stale(lane->conn)) {
@@ -140,8 +155,9 @@ static void lane_start(struct call *call, struct mfs_lane *lane)
     if (lane->conn) {
         lane->gen = lane->conn->gen;
         mfs_pool_hold(call->store, lane);
+        lane_sift(call, lane, check_era);
     }
-    if (!lane->rc)
+    if (!lane->rc && lane->n)
         lane->rc = mfs_channel_start(lane->conn, lane->cmds, lane->n, call->deadline);
 }
 

@@ -289,6 +289,17 @@ int64_t mfs_store_contact_left(const struct mfs_store *store, int64_t within)
     return atomic_load(&store->contact_at) + within - mfs_clock_mono();
 }
 
+uint32_t mfs_store_era(struct mfs_store *store, uint32_t part)
+{
+    uint32_t era;
+
+    assert(part < store->nparts);
+    pthread_mutex_lock(&store->lock);
+    era = store->table->part[part].era;
+    pthread_mutex_unlock(&store->lock);
+    return era;
+}
+
 uint32_t mfs_store_node_of(struct mfs_store *store, uint32_t part)
 {
     uint32_t node;

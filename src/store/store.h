@@ -92,6 +92,10 @@ int mfs_store_set_table(struct mfs_store *store, struct mfs_table *table);
  * (store/confirm.c): leases, for one. Any thread, does not block. */
 uint64_t mfs_store_failovers(const struct mfs_store *store);
 
+/* The partition's process, by the newest table: how often another one has taken its place so far.
+ * Any thread, does not block. */
+uint32_t mfs_store_era(struct mfs_store *store, uint32_t part);
+
 /* The same, and how often there was no contact with cm for MFS_TRUST: other clients may have taken
  * this one for lost then, and changed things without telling it (decisions/0024). All that is known
  * under leases is to be forgotten when this has changed. To be read after mfs_store_in_contact:
@@ -150,6 +154,8 @@ struct mfs_cmd {
     bool idempotent;   /* may be sent again when a connection broke before its reply came */
     bool full_at_once; /* -ENOSPC without opts.full_wait: the caller waits for memory itself */
     int64_t not_after; /* mono: not sent later than this, but -ECANCELED; 0: however late */
+    bool in_era;       /* not sent to any other process than that of … */
+    uint32_t only_era; /* … this era (mfs_store_era), but -ECANCELED. Of mfs_store_exec alone */
     /* Called in the caller's thread when the reply has come and rc is 0, while other commands of
      * the call are still waited for; it must ask no partition. A command that has to be sent again
      * is told again. Of mfs_store_exec alone. */

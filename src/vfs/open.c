@@ -37,6 +37,7 @@ static struct mfs_file *file_new(struct mfs_vfs *vfs, int flags)
         return NULL;
     f->flags = flags;
     f->removals = atomic_load(&vfs->removals);
+    f->read_mark = mfs_meta_read_mark(vfs->meta);
     f->flock_owner = atomic_fetch_add(&vfs->opened, 1);
     return f;
 }
@@ -148,7 +149,7 @@ static int open_plain(struct mfs_file *f, struct mfs_attr *attr)
 static void begin_reading(struct mfs_file *f, const struct mfs_attr *attr)
 {
     if (!mfs_flags_write(f->flags) && !(f->flags & O_TRUNC) && !f->created)
-        f->read = mfs_meta_read_begin(f->node->vfs->meta, attr, 0, NULL);
+        f->read = mfs_meta_read_begin(f->node->vfs->meta, f->read_mark, attr, 0, NULL);
 }
 
 void mfs_vfs_does_not_count(struct mfs_file *f)

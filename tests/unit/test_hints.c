@@ -437,12 +437,17 @@ static void content_that_changes(void **state)
     assert_true(is_there(&a, dir, "empty"));
 }
 
+static bool is_telling(const struct mfs_arg *word)
+{
+    return word->len == strlen("mfs_reads") && !memcmp(word->p, "mfs_reads", word->len);
+}
+
 /* A call that fails is not sent again: it may have been executed. */
 static int lose_call(void *arg, uint32_t part, const struct mfs_arg *argv, uint32_t argc)
 {
     (void)part;
     (void)argc;
-    if (argv[0].len != strlen("mfs_reads") || memcmp(argv[0].p, "mfs_reads", argv[0].len) != 0)
+    if (!is_telling(&argv[0]))
         return 0;
     atomic_fetch_add((atomic_uint *)arg, 1);
     return -EIO;
@@ -467,6 +472,75 @@ static void calls_that_are_lost(void **state)
     assert_true(is_there(&a, dir, "f"));
     read_once(&b, dir, "f");
     expect_removed(&a, dir, "f");
+}
+
+/* As by a table that says that a replica has taken over each partition; its process stays here. */
+static void take_over(struct client *c, uint32_t times)
+{
+    struct mfs_table *t = redis_fixture_table(vfs_redis);
+
+    assert_non_null(t);
+    t->epoch += times;
+    t->failovers = times;
+    t->replicated = true;
+    for (uint32_t p = 0; p < t->nparts; p++) {
+        t->part[p].era = times;
+        t->part[p].node = 100 + times;
+    }
+    assert_int_equal(mfs_store_set_table(c->store, t), 0);
+    mfs_store_set_contact(c->store, mfs_clock_mono() + 600 * MFS_SEC, NULL, 0);
+}
+
+static int take_over_then(void *arg, uint32_t part, const struct mfs_arg *argv, uint32_t argc)
+{
+    atomic_uint *left = arg;
+
+    (void)part;
+    (void)argc;
+    if (!is_telling(&argv[0]) || atomic_load(left) == 0)
+        return 0;
+    atomic_store(left, 0);
+    take_over(&b, 2);
+    return 0;
+}
+
+/* The versions that it gives may be those of other content: until the very moment in which its
+ * partition is told, and that of its opening. */
+static void replicas_that_take_over(void **state)
+{
+    uint64_t dir = new_dir(MFS_ROOT_INO, "d"), ino;
+    struct mfs_meta *meta = mfs_vfs_meta(b.vfs);
+    atomic_uint left = 1;
+    struct mfs_attr attr;
+    struct mfs_file *f;
+    uint64_t mark;
+
+    (void)state;
+    assert_int_equal(set_reads(&a, dir, "1", 0), 0);
+    ino = written(&a, dir, "f");
+    written(&a, dir, "g");
+    mark = mfs_meta_read_mark(meta);
+    assert_int_equal(mfs_vfs_lookup(b.vfs, dir, "f", &attr), 0);
+    f = open_file(&b, ino, O_RDONLY);
+    take_over(&b, 1);
+    close_file(f);
+    assert_null(mfs_meta_read_begin(meta, mark, &attr, dir, "f"));
+    told();
+    assert_true(is_there(&a, dir, "f"));
+
+    mfs_store_set_fault(b.store, take_over_then, &left);
+    read_once(&b, dir, "g");
+    for (int i = 0; i < 200 && atomic_load(&left) > 0; i++)
+        mfs_clock_sleep(50 * MFS_MSEC);
+    assert_int_equal(atomic_load(&left), 0);
+    told();
+    mfs_store_set_fault(b.store, NULL, NULL);
+    assert_true(is_there(&a, dir, "g"));
+
+    read_once(&b, dir, "f");
+    read_once(&b, dir, "g");
+    expect_removed(&a, dir, "f");
+    expect_removed(&a, dir, "g");
 }
 
 #define MANY_READ 400 /* more than one command tells of */
@@ -685,6 +759,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(files_that_were_read, setup_leased, teardown),
         cmocka_unit_test_setup_teardown(content_that_changes, setup_leased, teardown),
         cmocka_unit_test_setup_teardown(calls_that_are_lost, setup_leased, teardown),
+        cmocka_unit_test_setup_teardown(replicas_that_take_over, setup_leased, teardown),
         cmocka_unit_test_setup_teardown(many_at_once, setup_leased, teardown),
         cmocka_unit_test_setup_teardown(names_elsewhere, setup_leased, teardown),
         cmocka_unit_test_setup_teardown(of_directories, setup_apart, teardown),

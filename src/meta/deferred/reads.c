@@ -6,7 +6,9 @@
  * client has left as it died, are found by housekeeping (expire.c).
  *
  * A call that may have been executed is not sent again: a reading that is counted twice would lose
- * a file too early, one that is not counted only leaves it. */
+ * a file too early, one that is not counted only leaves it. Nor is any other process told than the
+ * one of which the content was: versions that a replica gives after it has taken over may be those
+ * of other content that the former process had given. */
 #include "meta/deferred/deferred.h"
 
 #include <errno.h>
@@ -32,7 +34,7 @@
 struct mfs_read {
     uint64_t ino, version;
     uint64_t parent;       /* 0: no name of it is known */
-    uint64_t failovers;    /* before which it was opened */
+    uint32_t era;          /* of the process whose content it is (mfs_store_era) */
     struct timespec ctime; /* of a name that is to go: as the partition has seen its file */
     struct mfs_read *prev, *next;
     char name[];
@@ -55,14 +57,33 @@ struct mfs_reads {
 
 /* --- readings --------------------------------------------------------------------------------- */
 
-struct mfs_read *mfs_meta_read_begin(struct mfs_meta *meta, const struct mfs_attr *attr,
-                                     uint64_t parent, const char *name)
+uint64_t mfs_meta_read_mark(const struct mfs_meta *meta)
+{
+    return mfs_store_failovers(meta->store);
+}
+
+/* Of the process that has told this client of the file since the mark, or will: before a table has
+ * another one it has more failovers. False: that may have been one or the other. */
+static bool era_since(struct mfs_meta *meta, uint64_t mark, uint64_t ino, uint32_t *era)
+{
+    uint32_t part = mfs_placement_home(ino);
+
+    if (part >= meta->nparts)
+        return false;
+    *era = mfs_store_era(meta->store, part);
+    return mfs_store_failovers(meta->store) == mark;
+}
+
+struct mfs_read *mfs_meta_read_begin(struct mfs_meta *meta, uint64_t mark,
+                                     const struct mfs_attr *attr, uint64_t parent, const char *name)
 {
     char known[MFS_NAME_LEN_MAX + 1];
     struct mfs_read *read;
+    uint32_t era;
     size_t n;
 
-    if (!S_ISREG(attr->mode) || mfs_hint_reads(attr->hints) == 0 || attr->size == 0)
+    if (!S_ISREG(attr->mode) || mfs_hint_reads(attr->hints) == 0 || attr->size == 0 ||
+        !era_since(meta, mark, attr->ino, &era))
         return NULL;
     if (!name) {
         known[0] = '\0';
@@ -74,10 +95,8 @@ struct mfs_read *mfs_meta_read_begin(struct mfs_meta *meta, const struct mfs_att
     read = malloc(sizeof *read + n);
     if (!read)
         return NULL;
-    *read = (struct mfs_read){.ino = attr->ino,
-                              .version = attr->version,
-                              .parent = parent,
-                              .failovers = mfs_store_failovers(meta->store)};
+    *read =
+        (struct mfs_read){.ino = attr->ino, .version = attr->version, .parent = parent, .era = era};
     memcpy(read->name, name, n);
     return read;
 }
@@ -151,11 +170,20 @@ static int telling_init(struct telling *t, size_t nreads)
     return t->reads && t->items && t->argv && t->cmds && t->first ? 0 : -ENOMEM;
 }
 
-static int by_partition(const struct mfs_read *a, const struct mfs_read *b)
+static int by_process(const struct mfs_read *a, const struct mfs_read *b)
 {
     uint32_t x = mfs_placement_home(a->ino), y = mfs_placement_home(b->ino);
 
-    return (x > y) - (x < y);
+    return x != y ? (x > y) - (x < y) : (a->era > b->era) - (a->era < b->era);
+}
+
+/* Does the reading go into another command than the one before it? */
+static bool begins_command(const struct telling *t, size_t i, const struct mfs_read *read)
+{
+    const struct mfs_cmd *last = &t->cmds[t->n - 1];
+
+    return t->n == 0 || last->part != mfs_placement_home(read->ino) ||
+           last->only_era != read->era || i - t->first[t->n - 1] == CALL_MOST;
 }
 
 static void prepare(struct telling *t, struct mfs_read *list)
@@ -165,12 +193,14 @@ static void prepare(struct telling *t, struct mfs_read *list)
 
     DL_FOREACH(list, read)
     {
-        uint32_t part = mfs_placement_home(read->ino);
-
-        if (i == 0 || t->cmds[t->n - 1].part != part || i - t->first[t->n - 1] == CALL_MOST) {
+        if (begins_command(t, i, read)) {
             t->argv[t->n][0] = (struct mfs_arg){"mfs_reads", strlen("mfs_reads")};
             t->argv[t->n][1].p = t->items + MFS_READS_ITEM * i;
-            t->cmds[t->n] = (struct mfs_cmd){.part = part, .argv = t->argv[t->n], .argc = 2};
+            t->cmds[t->n] = (struct mfs_cmd){.part = mfs_placement_home(read->ino),
+                                             .argv = t->argv[t->n],
+                                             .argc = 2,
+                                             .in_era = true,
+                                             .only_era = read->era};
             t->first[t->n++] = i;
         }
         t->argv[t->n - 1][1].len += MFS_READS_ITEM;
@@ -231,26 +261,6 @@ static void tell(struct mfs_reads *r, struct mfs_read *list, size_t n)
     telling_fini(&t);
 }
 
-/* What was read before a failover is not told after it: the versions that the new process gives may
- * be those of other content that the former one had given. Nor what no partition has. */
-static size_t drop_old(struct mfs_reads *r, struct mfs_read **list)
-{
-    uint64_t failovers = mfs_store_failovers(r->meta->store);
-    struct mfs_read *read, *next;
-    size_t n = 0;
-
-    DL_FOREACH_SAFE(*list, read, next)
-    {
-        if (read->failovers == failovers && mfs_placement_home(read->ino) < r->meta->nparts) {
-            n++;
-        } else {
-            DL_DELETE(*list, read);
-            free(read);
-        }
-    }
-    return n;
-}
-
 static void flush(struct mfs_reads *r)
 {
     struct mfs_read *list, *read, *next;
@@ -258,13 +268,13 @@ static void flush(struct mfs_reads *r)
 
     pthread_mutex_lock(&r->mutex);
     list = r->list;
+    n = r->n;
     r->list = NULL;
     r->n = 0;
     pthread_mutex_unlock(&r->mutex);
-    n = drop_old(r, &list);
-    if (n == 0)
+    if (!list)
         return;
-    DL_SORT(list, by_partition);
+    DL_SORT(list, by_process);
     tell(r, list, n);
     DL_FOREACH_SAFE(list, read, next)
     {
@@ -314,9 +324,9 @@ static void log_some(struct mfs_reads *r, int64_t interval)
         mfs_info("meta", "%zu files had been read as often as they were to be, and are gone",
                  r->removed);
     if (r->lost > 0)
-        mfs_warn("meta",
-                 "partitions may not know that %zu files have been read, which may stay: %s",
-                 r->lost, strerror(-r->lost_rc));
+        mfs_warn(
+            "meta", "partitions may not know that %zu files have been read, which may stay: %s",
+            r->lost, r->lost_rc == -ECANCELED ? "a replica has taken over" : strerror(-r->lost_rc));
     r->removed = r->lost = 0;
     r->told = now;
 }

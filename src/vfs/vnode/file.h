@@ -29,6 +29,7 @@ struct mfs_file {
     size_t head_len; /* head is guarded by node->lock */
     uint64_t head_generation;
 
+    uint64_t read_mark;              /* mfs_meta_read_mark before it was opened */
     _Atomic(struct mfs_read *) read; /* which its release ends; NULL: that does not count */
 
     struct mfs_file *prev, *next; /* of node->files, guarded by node->lock */
