@@ -12,8 +12,10 @@
 #include <sys/xattr.h>
 #include <cmocka.h>
 
+#include "base/bytes.h"
 #include "cluster/table.h"
 #include "meta/meta.h"
+#include "partition/protocol.h"
 #include "vfs/names/hint_text.h"
 #include "vfs_test.h"
 
@@ -497,9 +499,8 @@ static int take_over_then(void *arg, uint32_t part, const struct mfs_arg *argv, 
 
     (void)part;
     (void)argc;
-    if (!is_telling(&argv[0]) || atomic_load(left) == 0)
+    if (!is_telling(&argv[0]) || !atomic_exchange(left, 0))
         return 0;
-    atomic_store(left, 0);
     take_over(&b, 2);
     return 0;
 }
@@ -565,6 +566,70 @@ static void many_at_once(void **state)
         snprintf(name, sizeof name, "f%d", i);
         expect_removed(&a, dir, name);
     }
+}
+
+static atomic_bool held_up;
+
+static int hold_up(void *arg, uint32_t part, const struct mfs_arg *argv, uint32_t argc)
+{
+    (void)part;
+    (void)argc;
+    if (is_telling(&argv[0]) && mfs_get_be32((const char *)argv[1].p + 16) > 0 &&
+        atomic_exchange((atomic_bool *)arg, false))
+        while (atomic_load(&held_up))
+            mfs_clock_sleep(10 * MFS_MSEC);
+    return 0;
+}
+
+static uint32_t counted(uint64_t ino)
+{
+    char key[8], value[MFS_READS_LEN];
+    const struct mfs_arg argv[] = {{"HGET", 4}, {"#reads", 6}, {key, sizeof key}};
+    struct mfs_cmd cmd = {.part = mfs_placement_home(ino),
+                          .argc = 3,
+                          .argv = argv,
+                          .into = value,
+                          .into_cap = sizeof value};
+    uint32_t n;
+
+    mfs_put_be64(key, ino);
+    assert_int_equal(mfs_store_exec(a.store, &cmd, 1), 0);
+    n = cmd.into_len == sizeof value ? mfs_get_be32(value + 8) : 0;
+    mfs_cmds_fini(&cmd, 1);
+    return n;
+}
+
+#define WAITING_MOST 262144U
+
+/* While a partition does not answer readings wait, but not without end: what is more is not
+ * counted. */
+static void readings_that_wait(void **state)
+{
+    uint64_t dir = new_dir(MFS_ROOT_INO, "d"), ino;
+    struct mfs_meta *meta = mfs_vfs_meta(b.vfs);
+    atomic_bool first = true;
+    struct mfs_attr attr;
+
+    (void)state;
+    assert_int_equal(set_reads(&a, dir, "255", 0), 0);
+    ino = written(&a, dir, "f");
+    assert_int_equal(mfs_vfs_lookup(b.vfs, dir, "f", &attr), 0);
+    atomic_store(&held_up, true);
+    mfs_store_set_fault(b.store, hold_up, &first);
+    read_once(&b, dir, "f");
+    for (int i = 0; i < 200 && atomic_load(&first); i++)
+        mfs_clock_sleep(50 * MFS_MSEC);
+    assert_false(atomic_load(&first));
+    for (uint32_t i = 0; i < WAITING_MOST + 100; i++) /* of a name that is not known */
+        mfs_meta_read_end(meta, mfs_meta_read_begin(meta, mfs_meta_read_mark(meta), &attr, 0, ""));
+    assert_int_equal(counted(ino), 0);
+    atomic_store(&held_up, false);
+    for (int i = 0; i < 600 && counted(ino) < WAITING_MOST + 1; i++)
+        mfs_clock_sleep(50 * MFS_MSEC);
+    told();
+    assert_int_equal(counted(ino), WAITING_MOST + 1);
+    mfs_store_set_fault(b.store, NULL, NULL);
+    assert_true(is_there(&a, dir, "f"));
 }
 
 /* A file keeps its hint, but its names only go where the directory has one. */
@@ -761,6 +826,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(calls_that_are_lost, setup_leased, teardown),
         cmocka_unit_test_setup_teardown(replicas_that_take_over, setup_leased, teardown),
         cmocka_unit_test_setup_teardown(many_at_once, setup_leased, teardown),
+        cmocka_unit_test_setup_teardown(readings_that_wait, setup_leased, teardown),
         cmocka_unit_test_setup_teardown(names_elsewhere, setup_leased, teardown),
         cmocka_unit_test_setup_teardown(of_directories, setup_apart, teardown),
         cmocka_unit_test_setup_teardown(of_files, setup_apart, teardown),

@@ -21,6 +21,7 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "base/threads/thread.h"
 #include "meta/cache/cache.h"
 #include "meta/ops/ops.h"
 #include "meta/session/session.h"
@@ -29,6 +30,8 @@
 #define END_MOST     MFS_SEC    /* that names are removed for at the end */
 #define READS_MOST   (1U << 18) /* readings, or names, that wait: what is more does not count */
 #define CALL_MOST    256U /* files in one call: bounds the time that it holds up the partition */
+#define THREADS_MOST 8U   /* that remove names, … */
+#define THREAD_EACH  16U  /* … one more for so many */
 #define LOG_INTERVAL (10 * MFS_SEC)
 
 struct mfs_read {
@@ -288,26 +291,74 @@ static void flush(struct mfs_reads *r)
     }
 }
 
-/* Names for so many ns; each is a call or two, during which others may end readings. */
-static void remove_names(struct mfs_reads *r, int64_t ns)
+/* --- names that go ---------------------------------------------------------------------------- */
+
+/* Each is a call or two that wait for a partition, or for clients that have leases: several threads
+ * go on at the same time, and others may end readings meanwhile. */
+struct removing {
+    struct mfs_reads *r;
+    int64_t until;         /* mono: no other name after that */
+    pthread_mutex_t mutex; /* guards r->names, r->nnames and r->removed */
+};
+
+static struct mfs_read *next_name(struct removing *all)
 {
-    int64_t until = mfs_clock_mono() + ns;
-    struct mfs_read *read, *next;
-    struct mfs_attr dir;
+    struct mfs_reads *r = all->r;
+    struct mfs_read *read = NULL;
 
-    DL_FOREACH_SAFE(r->names, read, next)
-    {
-        const struct mfs_attr seen = {.ino = read->ino, .ctime = read->ctime};
-
-        if (mfs_clock_mono() >= until)
-            break;
-        if (!mfs_meta_dir(r->meta, read->parent, 0, &dir) && mfs_hint_reads(dir.hints) != 0 &&
-            !mfs_meta_unlink_seen(r->meta, read->parent, read->name, &seen))
-            r->removed++;
+    pthread_mutex_lock(&all->mutex);
+    if (r->names && mfs_clock_mono() < all->until) {
+        read = r->names;
         DL_DELETE(r->names, read);
         r->nnames--;
+    }
+    pthread_mutex_unlock(&all->mutex);
+    return read;
+}
+
+static bool remove_name(struct mfs_meta *meta, const struct mfs_read *read)
+{
+    const struct mfs_attr seen = {.ino = read->ino, .ctime = read->ctime};
+    struct mfs_attr dir;
+
+    return !mfs_meta_dir(meta, read->parent, 0, &dir) && mfs_hint_reads(dir.hints) != 0 &&
+           !mfs_meta_unlink_seen(meta, read->parent, read->name, &seen);
+}
+
+static void *remove_some(void *arg)
+{
+    struct removing *all = arg;
+    struct mfs_read *read;
+    size_t removed = 0;
+
+    while ((read = next_name(all))) {
+        removed += remove_name(all->r->meta, read);
         free(read);
     }
+    pthread_mutex_lock(&all->mutex);
+    all->r->removed += removed;
+    pthread_mutex_unlock(&all->mutex);
+    return NULL;
+}
+
+/* For so many ns. */
+static void remove_names(struct mfs_reads *r, int64_t ns)
+{
+    struct removing all = {.r = r, .until = mfs_clock_mono() + ns};
+    pthread_t thread[THREADS_MOST - 1];
+    size_t wanted = r->nnames / THREAD_EACH, n = 0;
+
+    if (!r->names)
+        return;
+    if (wanted > THREADS_MOST - 1)
+        wanted = THREADS_MOST - 1;
+    pthread_mutex_init(&all.mutex, NULL);
+    while (n < wanted && !mfs_thread_start(&thread[n], "meta-reads", remove_some, &all))
+        n++;
+    remove_some(&all);
+    for (size_t i = 0; i < n; i++)
+        pthread_join(thread[i], NULL);
+    pthread_mutex_destroy(&all.mutex);
 }
 
 static void log_some(struct mfs_reads *r, int64_t interval)
