@@ -494,13 +494,9 @@ ssize_t mfs_meta_getxattr(struct mfs_meta *meta, uint64_t ino, const char *name,
                           size_t cap);
 ssize_t mfs_meta_listxattr(struct mfs_meta *meta, uint64_t ino, char *buf, size_t cap);
 
-/* Hints are shown as extended attributes, but kept in the record (decisions/0038). Sets one of a
- * directory, as `mask` says: MFS_SET_PLACE or MFS_SET_READS (of attr->hints) or MFS_SET_TTL
- * (attr->ttl), 0: none, and leaves its new attributes there. `flags` as setxattr(2), XATTR_REPLACE
- * to take it away. -EOPNOTSUPP: it is no directory. */
-#define MFS_XATTR_PLACE "user.memefs.place"              /* listed where there is MFS_HINT_PLACE */
-#define MFS_XATTR_TTL   "user.memefs.ttl"                /* where the ttl is not 0 */
-#define MFS_XATTR_READS "user.memefs.delete-after-reads" /* where mfs_hint_reads is not 0 */
+/* Sets one hint (meta/hints.h), as `mask` says: MFS_SET_TTL (attr->ttl) or one of those that are
+ * bits of attr->hints; 0: none. Leaves the new attributes there. `flags` as setxattr(2),
+ * XATTR_REPLACE to take it away. -EOPNOTSUPP: a file can't get it. */
 int mfs_meta_set_hint(struct mfs_meta *meta, uint64_t ino, uint32_t mask, int flags,
                       struct mfs_attr *attr);
 

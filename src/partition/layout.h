@@ -66,12 +66,6 @@ static inline uint32_t mfs_hint_reads(uint32_t hints)
     return hints >> MFS_HINT_READS_AT;
 }
 
-/* These hints with another number of reads. */
-static inline uint32_t mfs_hint_with_reads(uint32_t hints, uint32_t reads)
-{
-    return (hints & ((1U << MFS_HINT_READS_AT) - 1)) | reads << MFS_HINT_READS_AT;
-}
-
 static inline uint32_t mfs_hint_stripe(uint32_t hints)
 {
     return hints >> MFS_HINT_STRIPE_AT & MFS_HINT_STRIPES;

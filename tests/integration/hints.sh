@@ -58,15 +58,15 @@ mkdir d
 refused "Invalid argument" "local, spread, or node:NAME with one of node-0, node-1, node-2, node-3" place locale d
 refused "Invalid argument" "one of node-0" place node:node-9 d
 refused "Invalid argument" "one of node-0" place "$(head -c 300 /dev/zero | tr '\0' x)" d
-refused "Invalid argument" "there are user.memefs.place, user.memefs.ttl and user.memefs.delete-after-reads" color red d
+refused "Invalid argument" "there are user.memefs.place, user.memefs.ttl, .* and user.memefs.pin" color red d
 for value in 0 -1 3s 4294967296 1.5; do
     refused "Invalid argument" "seconds, from 1 to 4294967295" ttl $value d
 done
 for value in 0 -1 256 two; do
     refused "Invalid argument" "a number from 1 to 255" delete-after-reads $value d
 done
-for hint in pin replicas stripe; do
-    refused "Operation not supported" "not followed; there are user.memefs.place" $hint 1 d
+for value in 0 2 yes; do
+    refused "Invalid argument" "is to be 1; to take it away, remove" pin $value d
 done
 is_placed "" d
 expect_fail 1 setfattr -x $PLACE d
@@ -132,6 +132,10 @@ echo linked >short/linked
 echo moved >short/moved
 ln short/linked keep/linked
 ln -s nowhere short/link
+echo pinned >short/pinned
+setfattr -n user.memefs.pin -v 1 "$MNT1/short/pinned"
+cp -a short/pinned short/copied
+memefs layout --json short/copied | jq -e '.hints == {pin: "1"}' >/dev/null || fail "$(memefs layout --json short/copied)"
 head -c 3000000 short/one >"$T/one"
 exec 5<"$MNT1/short/one" # stays readable
 mv short/moved keep/moved
@@ -299,7 +303,8 @@ END
 equal 2 "$(nodes_of d/both* d/tmp)" "nodes of raced files"
 are_over()
 {
-    [ "$(cd "$MNT1/short" && echo * sub/*)" = "fresh link sub sub/*" ] && [ "$(cd "$MNT0/short" && echo * sub/*)" = "fresh link sub sub/*" ]
+    [ "$(cd "$MNT1/short" && echo * sub/*)" = "copied fresh link pinned sub sub/*" ] &&
+        [ "$(cd "$MNT0/short" && echo * sub/*)" = "copied fresh link pinned sub sub/*" ]
 }
 must_happen 30 are_over
 kill $writer

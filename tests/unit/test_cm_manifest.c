@@ -351,7 +351,7 @@ static void test_other_formats_are_refused(void **state)
 {
     static const char *const why[] = {[2] = ": inode numbers were of another layout then",
                                       [3] = ": checksums had no keys then",
-                                      [6] = ""};
+                                      [7] = ""};
     char text[256], want[128];
     struct mfs_manifest m;
     struct mfs_err err;

@@ -14,100 +14,117 @@
 
 #include "base/bytes.h"
 #include "cluster/table.h"
+#include "meta/hints.h"
 #include "meta/meta.h"
 #include "partition/protocol.h"
-#include "vfs/names/hint_text.h"
 #include "vfs_test.h"
 
 #define PLACE  MFS_XATTR_PLACE
 #define TTL    MFS_XATTR_TTL
 #define READS  MFS_XATTR_READS
+#define PIN    MFS_XATTR_PIN
 #define NPARTS 3 /* of the fixture; here partition p is at node p */
 
-static int parse(const char *text, uint32_t *hints)
+/* The value as the attribute `name` shows it, once it has been set on a directory that has `had`.
+ */
+static int parsed(const char *name, const char *value, size_t len, uint32_t had, char *text)
 {
-    return mfs_hint_parse_place(text, strlen(text), hints);
+    struct mfs_attr attr = {.mode = S_IFDIR | 0755, .hints = had};
+    const struct mfs_hint_kind *kind = mfs_hint_kind(name);
+    int rc;
+
+    assert_non_null(kind);
+    rc = mfs_hint_parse(kind, value, len, &attr);
+    if (rc == 0) {
+        assert_int_equal((attr.hints ^ had) & ~mfs_set_bits(kind->set), 0);
+        mfs_hint_show(kind, &attr, text);
+    } else {
+        assert_int_equal(attr.hints, had);
+        assert_int_equal(attr.ttl, 0);
+    }
+    return rc;
 }
 
+struct texts {
+    const char *name;
+    const char *right[6], *wrong[20];
+};
+
+/* Whatever the other hints are. */
 static void texts(void **state)
 {
-    static const char *const wrong[] = {"",        "Local",     "local ",       "node",
-                                        "node:",   "node:x",    "node:-1",      "node:node-",
-                                        "node: 1", "spread\n",  "node:65536",   "node:node-1x",
-                                        "node:1 ", "nodes:one", "local,spread", "node:0x1"};
-    static const char *const right[] = {"local", "spread", "node:node-0", "node:node-65535"};
+    static const struct texts all[] = {
+        {PLACE,
+         {"local", "spread", "node:node-0", "node:node-65535"},
+         {"Local", "local ", "node", "node:", "node:x", "node:-1", "node:node-", "node: 1",
+          "spread\n", "node:65536", "node:node-1x", "node:1 ", "nodes:one", "local,spread",
+          "node:0x1"}},
+        {TTL, {"1", "4294967295"}, {"0", "-1", "+1", "1.5", "1 ", "0x1", "4294967296", "1s"}},
+        {READS, {"1", "2", "255"}, {"0", "-1", "+1", "1.5", "1 ", "0x1", "256", "two"}},
+        {PIN, {"1"}, {"0", "2", "-1", "01", "1 ", "yes"}},
+    };
     char text[MFS_HINT_TEXT_MAX], longer[200];
-    uint32_t hints;
 
     (void)state;
-    for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
-        assert_int_equal(parse(right[i], &hints), 0);
-        mfs_hint_place_text(hints, text);
-        assert_string_equal(text, right[i]);
-    }
-    assert_int_equal(parse("node:7", &hints), 0);
-    mfs_hint_place_text(hints | MFS_HINT_TOGETHER, text);
+    memset(longer, '1', sizeof longer);
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+        for (uint64_t had = 0; had <= UINT32_MAX; had += UINT32_MAX) {
+            const char *name = all[k].name, *const *right = all[k].right;
+
+            for (size_t i = 0; right[i]; i++) {
+                assert_int_equal(parsed(name, right[i], strlen(right[i]), (uint32_t)had, text), 0);
+                assert_string_equal(text, right[i]);
+                assert_int_equal(parsed(name, right[i], strlen(right[i]) + 1, (uint32_t)had, text),
+                                 -EINVAL); /* with its NUL */
+            }
+            for (size_t i = 0; all[k].wrong[i]; i++)
+                assert_int_equal(
+                    parsed(name, all[k].wrong[i], strlen(all[k].wrong[i]), (uint32_t)had, text),
+                    -EINVAL);
+            assert_int_equal(parsed(name, longer, sizeof longer, (uint32_t)had, text), -EINVAL);
+            assert_int_equal(parsed(name, NULL, 0, (uint32_t)had, text), -EINVAL);
+        }
+    assert_int_equal(parsed(PLACE, "node:7", 6, 0, text), 0);
     assert_string_equal(text, "node:node-7");
-    mfs_hint_place_text(mfs_hint_with_reads(hints, MFS_HINT_READS), text);
-    assert_string_equal(text, "node:node-7");
-    mfs_hint_place_text(0, text);
-    assert_string_equal(text, "");
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        assert_int_equal(parse(wrong[i], &hints), -EINVAL);
-    memset(longer, 'a', sizeof longer);
-    assert_int_equal(mfs_hint_parse_place(longer, sizeof longer, &hints), -EINVAL);
-    assert_int_equal(mfs_hint_parse_place("local", 6, &hints), -EINVAL); /* with its NUL */
-    assert_int_equal(mfs_hint_parse_place(NULL, 0, &hints), -EINVAL);
 }
 
-static void times(void **state)
+/* Each hint has bits of its own. */
+static void bits(void **state)
 {
-    static const char *const wrong[] = {"",   "0",   "-1",         "+1", "1.5",
-                                        "1 ", "0x1", "4294967296", "1s"};
-    int64_t ttl;
+    const struct mfs_hint_kind *kind;
+    struct mfs_attr attr = {.mode = S_IFDIR | 0755, .hints = UINT32_MAX, .ttl = 5};
+    uint32_t seen = 0;
+    char text[MFS_HINT_TEXT_MAX];
 
     (void)state;
-    assert_int_equal(mfs_hint_parse_ttl("1", 1, &ttl), 0);
-    assert_int_equal(ttl, 1);
-    assert_int_equal(mfs_hint_parse_ttl("4294967295", 10, &ttl), 0);
-    assert_int_equal(ttl, 4294967295);
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        assert_int_equal(mfs_hint_parse_ttl(wrong[i], strlen(wrong[i]), &ttl), -EINVAL);
-}
-
-static void numbers_of_reads(void **state)
-{
-    static const char *const wrong[] = {"", "0", "-1", "+1", "1.5", "1 ", "0x1", "256", "two"};
-    uint32_t reads, hints;
-
-    (void)state;
-    for (uint32_t n = 1; n <= MFS_HINT_READS; n++) {
-        char text[8];
-
-        snprintf(text, sizeof text, "%u", n);
-        assert_int_equal(mfs_hint_parse_reads(text, strlen(text), &reads), 0);
-        assert_int_equal(reads, n);
-        hints = mfs_hint_with_reads(MFS_HINT_NODE | 65535U << MFS_HINT_NODE_AT, n);
-        assert_int_equal(mfs_hint_reads(hints), n);
-        assert_int_equal(mfs_hint_node(hints), 65535);
-        assert_int_equal(hints & MFS_HINT_PLACE, MFS_HINT_NODE);
+    for (size_t i = 0; (kind = mfs_hint_kind_at(i)); i++) {
+        assert_int_equal(seen & mfs_set_bits(kind->set), 0);
+        assert_int_equal(kind->set & ~MFS_SET_HINTS, 0);
+        assert_true(mfs_set_bits(kind->set) || kind->set == MFS_SET_TTL);
+        seen |= mfs_set_bits(kind->set);
+        assert_true(mfs_hint_is_listed(kind, &attr));
+        attr.mode = S_IFREG | 0644; /* there, what could not be set for a copy is not listed */
+        mfs_hint_show(kind, &attr, text);
+        assert_int_equal(mfs_hint_is_listed(kind, &attr), !kind->fixed);
+        assert_int_equal(text[0] == '\0', kind->set == MFS_SET_TTL);
+        attr.mode = S_IFCHR | 0644; /* a number of a device */
+        mfs_hint_show(kind, &attr, text);
+        assert_string_equal(text, "");
+        attr.mode = S_IFDIR | 0755;
     }
-    assert_int_equal(mfs_hint_reads(mfs_hint_with_reads(UINT32_MAX, 0)), 0);
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        assert_int_equal(mfs_hint_parse_reads(wrong[i], strlen(wrong[i]), &reads), -EINVAL);
 }
 
 static void names(void **state)
 {
     (void)state;
-    assert_int_equal(mfs_hint_of("user.place"), MFS_HINT_IS_NONE);
-    assert_int_equal(mfs_hint_of("user.memefs"), MFS_HINT_IS_NONE);
-    assert_int_equal(mfs_hint_of(PLACE), MFS_HINT_IS_PLACE);
-    assert_int_equal(mfs_hint_of(TTL), MFS_HINT_IS_TTL);
-    assert_int_equal(mfs_hint_of(READS), MFS_HINT_IS_READS);
-    assert_int_equal(mfs_hint_of("user.memefs.pin"), MFS_HINT_IS_REFUSED);
-    assert_int_equal(mfs_hint_of("user.memefs.places"), MFS_HINT_IS_UNKNOWN);
-    assert_int_equal(mfs_hint_of("user.memefs."), MFS_HINT_IS_UNKNOWN);
+    assert_false(mfs_hint_name_is_kept("user.place"));
+    assert_false(mfs_hint_name_is_kept("user.memefs"));
+    assert_true(mfs_hint_name_is_kept("user.memefs."));
+    assert_true(mfs_hint_name_is_kept("user.memefs.places"));
+    assert_string_equal(mfs_hint_kind(PLACE)->name, PLACE);
+    assert_null(mfs_hint_kind("user.memefs.places"));
+    assert_null(mfs_hint_kind("user.memefs."));
+    assert_null(mfs_hint_kind("user.place"));
 }
 
 static void apart(struct client *c)
@@ -191,8 +208,6 @@ static void of_directories(void **state)
     assert_int_equal(mfs_vfs_listxattr(a.vfs, dir, false, list, sizeof list), 7);
     has_place(&a, new_dir(dir, "next"), NULL);
 
-    assert_int_equal(mfs_vfs_setxattr(a.vfs, dir, "user.memefs.pin", "5", 1, 0, &root),
-                     -EOPNOTSUPP);
     assert_int_equal(mfs_vfs_setxattr(a.vfs, dir, "user.memefs.x", "5", 1, 0, &root), -EINVAL);
 }
 
@@ -412,6 +427,48 @@ static void files_that_were_read(void **state)
 }
 
 /* What has been read is what was there; what comes after it has all its readings left. */
+static int set_pin(struct client *c, uint64_t ino, const char *value, int flags)
+{
+    return mfs_vfs_setxattr(c->vfs, ino, PIN, value, strlen(value), flags, &root);
+}
+
+/* Whether they were made so, or pinned later; no other hint takes them away, until they are free.
+ */
+static void pinned_files_stay(void **state)
+{
+    uint64_t dir = new_dir(MFS_ROOT_INO, "d"), sub = new_dir(dir, "sub"), made, later;
+    char list[64];
+
+    (void)state;
+    assert_int_equal(set_pin(&a, sub, "0", 0), -EINVAL);
+    assert_int_equal(set_pin(&a, sub, "1", XATTR_CREATE), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(set_ttl(&a, i ? sub : dir, "2", 0), 0);
+        assert_int_equal(set_reads(&a, i ? sub : dir, "1", 0), 0);
+    }
+    later = written(&a, dir, "later");
+    assert_int_equal(set_pin(&b, later, "1", XATTR_REPLACE), -ENODATA);
+    assert_int_equal(set_pin(&b, later, "1", XATTR_CREATE), 0);
+    assert_int_equal(set_pin(&a, later, "1", XATTR_CREATE), -EEXIST);
+    assert_int_equal(set_pin(&a, later, "1", 0), 0);
+    assert_int_equal(mfs_vfs_listxattr(a.vfs, later, false, list, sizeof list), sizeof PIN);
+    made = written(&a, sub, "made");
+    assert_int_equal(mfs_vfs_getxattr(b.vfs, made, PIN, list, sizeof list), 1);
+    written(&a, dir, "read");
+    written(&a, dir, "old");
+    read_once(&b, dir, "later");
+    read_once(&b, sub, "made");
+    read_once(&b, dir, "read");
+    expect_removed(&a, dir, "read");
+    expect_removed(&a, dir, "old");
+    mfs_clock_sleep(6 * MFS_SEC); /* each directory is looked at each 4 s */
+    assert_true(is_there(&a, dir, "later") && is_there(&b, sub, "made"));
+    assert_int_equal(mfs_vfs_removexattr(b.vfs, made, PIN, NULL), 0);
+    assert_int_equal(mfs_vfs_removexattr(b.vfs, made, PIN, NULL), -ENODATA);
+    expect_removed(&a, sub, "made");
+    assert_true(is_there(&a, dir, "later"));
+}
+
 static void content_that_changes(void **state)
 {
     uint64_t dir = new_dir(MFS_ROOT_INO, "d"), ino;
@@ -815,13 +872,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts),
-        cmocka_unit_test(times),
-        cmocka_unit_test(numbers_of_reads),
+        cmocka_unit_test(bits),
         cmocka_unit_test(names),
         cmocka_unit_test_setup_teardown(only_what_was_seen, setup_apart, teardown),
         cmocka_unit_test_setup_teardown(files_whose_time_is_over, setup_apart, teardown),
         cmocka_unit_test_setup_teardown(together, setup_apart, teardown),
         cmocka_unit_test_setup_teardown(files_that_were_read, setup_leased, teardown),
+        cmocka_unit_test_setup_teardown(pinned_files_stay, setup_leased, teardown),
         cmocka_unit_test_setup_teardown(content_that_changes, setup_leased, teardown),
         cmocka_unit_test_setup_teardown(calls_that_are_lost, setup_leased, teardown),
         cmocka_unit_test_setup_teardown(replicas_that_take_over, setup_leased, teardown),

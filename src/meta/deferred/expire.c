@@ -76,7 +76,7 @@ static bool is_over(const struct look *look, uint64_t ino, const struct mfs_repl
     size_t n;
 
     return record.p && mfs_meta_record_decode(record.p, record.n, ino, attr, &tail, &n) == 0 &&
-           S_ISREG(attr->mode) && attr->nlink > 0 &&
+           S_ISREG(attr->mode) && attr->nlink > 0 && !(attr->hints & MFS_HINT_PIN) &&
            (look->reads || attr->ctime.tv_sec < look->before);
 }
 

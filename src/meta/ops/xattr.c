@@ -12,6 +12,7 @@
 #include "meta/coherence/leases.h"
 #include "meta/coherence/notices.h"
 #include "meta/coherence/revoke.h"
+#include "meta/hints.h"
 #include "meta/ops/ops.h"
 
 #define ACL_ACCESS  "system.posix_acl_access"
@@ -256,15 +257,13 @@ static void add_name(struct names *l, const char *name, size_t len)
     l->n += len + 1;
 }
 
-/* Not of files: what is listed is copied, and theirs can't be set for a copy. */
 static void add_hints(struct names *l, const struct mfs_attr *attr)
 {
-    if (S_ISDIR(attr->mode) && (attr->hints & MFS_HINT_PLACE))
-        add_name(l, MFS_XATTR_PLACE, strlen(MFS_XATTR_PLACE));
-    if (S_ISDIR(attr->mode) && attr->ttl > 0)
-        add_name(l, MFS_XATTR_TTL, strlen(MFS_XATTR_TTL));
-    if (S_ISDIR(attr->mode) && mfs_hint_reads(attr->hints) > 0)
-        add_name(l, MFS_XATTR_READS, strlen(MFS_XATTR_READS));
+    const struct mfs_hint_kind *kind;
+
+    for (size_t i = 0; (kind = mfs_hint_kind_at(i)); i++)
+        if (mfs_hint_is_listed(kind, attr))
+            add_name(l, kind->name, strlen(kind->name));
 }
 
 static ssize_t listed(const struct names *l)

@@ -50,7 +50,8 @@ static uint32_t count(struct RedisModuleCtx *ctx, struct RedisModuleKey *key, st
 static bool is_counted(const struct mfs_inode *i)
 {
     return mfs_inode_is_sound(i) && mfs_inode_type(i) == MFS_TYPE_FILE &&
-           mfs_rec_reads(i->rec) > 0 && mfs_rec_u32(i->rec, MFS_REC_NLINK) > 0;
+           mfs_rec_reads(i->rec) > 0 && !(mfs_rec_u32(i->rec, MFS_REC_RDEV) & MFS_HINT_PIN) &&
+           mfs_rec_u32(i->rec, MFS_REC_NLINK) > 0;
 }
 
 /* What the command has done. */

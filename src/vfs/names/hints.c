@@ -14,15 +14,14 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "vfs/names/hint_text.h"
+#include "meta/hints.h"
 #include "vfs/vnode/vnode.h"
 
-#define KNOWN MFS_XATTR_PLACE ", " MFS_XATTR_TTL " and " MFS_XATTR_READS
-
-#define SHOWN_MAX  40 /* bytes of a wrong value in the log */
-#define NODES_TEXT 200
-#define TOLD_MOST  20 /* lines … */
-#define TOLD_IN    (10 * MFS_SEC)
+#define SHOWN_MAX 40 /* bytes of a wrong value in the log */
+#define LIST_TEXT 300
+#define WHY_TEXT  (LIST_TEXT + 100)
+#define TOLD_MOST 20 /* lines … */
+#define TOLD_IN   (10 * MFS_SEC)
 
 /* A program that tries wrong hints for ever must not fill the log. */
 static bool may_tell(void)
@@ -80,37 +79,60 @@ static int node_cmp(const void *a, const void *b)
 }
 
 /* "node-0, node-1, …": as many as there is room for. Sorts them. */
-static void list_nodes(uint32_t *nodes, uint32_t n, char out[NODES_TEXT])
+static void list_nodes(uint32_t *nodes, uint32_t n, char out[LIST_TEXT])
 {
     size_t at = 0;
 
     out[0] = '\0';
     qsort(nodes, n, sizeof *nodes, node_cmp);
-    for (uint32_t i = 0; i < n && at + sizeof ", node-4294967295" < NODES_TEXT; i++)
+    for (uint32_t i = 0; i < n && at + sizeof ", node-4294967295" < LIST_TEXT; i++)
         if (i == 0 || nodes[i] != nodes[i - 1])
-            at += (size_t)snprintf(out + at, NODES_TEXT - at, "%snode-%u", at > 0 ? ", " : "",
+            at += (size_t)snprintf(out + at, LIST_TEXT - at, "%snode-%u", at > 0 ? ", " : "",
                                    nodes[i]);
 }
 
-static int refuse_place(struct mfs_vfs *vfs, const void *value, size_t len)
+static int refuse_name(const char *name, const void *value, size_t len)
 {
-    uint32_t *nodes = nodes_of(vfs);
-    char names[NODES_TEXT], why[NODES_TEXT + 100];
+    char why[WHY_TEXT] = "there is no such hint; there are ";
+    const struct mfs_hint_kind *kind, *next;
 
-    if (nodes == NULL)
-        return -ENOMEM;
-    list_nodes(nodes, mfs_store_nparts(vfs->store), names);
-    free(nodes);
-    snprintf(why, sizeof why, "is to be local, spread, or node:NAME with one of %s", names);
-    return refuse(-EINVAL, MFS_XATTR_PLACE, value, len, why);
+    for (size_t i = 0; (kind = mfs_hint_kind_at(i)) != NULL; i++) {
+        size_t at = strlen(why);
+
+        next = mfs_hint_kind_at(i + 1);
+        snprintf(why + at, sizeof why - at, "%s%s", kind->name,
+                 next == NULL                      ? ""
+                 : mfs_hint_kind_at(i + 2) == NULL ? " and "
+                                                   : ", ");
+    }
+    return refuse(-EINVAL, name, value, len, why);
 }
 
-static int check_node(struct mfs_vfs *vfs, uint32_t hints)
+static int refuse_value(struct mfs_vfs *vfs, const struct mfs_hint_kind *kind, const void *value,
+                        size_t len)
+{
+    char names[LIST_TEXT], why[WHY_TEXT];
+    uint32_t *nodes;
+
+    snprintf(why, sizeof why, "is to be %s", kind->right);
+    if (kind->set == MFS_SET_PLACE) {
+        nodes = nodes_of(vfs);
+        if (nodes == NULL)
+            return -ENOMEM;
+        list_nodes(nodes, mfs_store_nparts(vfs->store), names);
+        free(nodes);
+        snprintf(why, sizeof why, "is to be %s with one of %s", kind->right, names);
+    }
+    return refuse(-EINVAL, kind->name, value, len, why);
+}
+
+/* Can it be followed here and now? 0, -EINVAL or -ENOMEM. */
+static int check(struct mfs_vfs *vfs, const struct mfs_hint_kind *kind, uint32_t hints)
 {
     uint32_t *nodes;
     bool there;
 
-    if ((hints & MFS_HINT_PLACE) != MFS_HINT_NODE)
+    if (kind->set != MFS_SET_PLACE || (hints & MFS_HINT_PLACE) != MFS_HINT_NODE)
         return 0;
     nodes = nodes_of(vfs);
     if (nodes == NULL)
@@ -120,122 +142,51 @@ static int check_node(struct mfs_vfs *vfs, uint32_t hints)
     return there ? 0 : -EINVAL;
 }
 
-/* What it has already may be set, also when that node has left. */
-static int of_file(const struct mfs_attr *attr, uint32_t hints, const void *value, size_t len,
-                   int flags)
+/* What it has already may be set, also when that node has left: so it can be copied to where it has
+ * the same. */
+static int set_fixed(const struct mfs_hint_kind *kind, const struct mfs_attr *attr,
+                     const struct mfs_attr *wanted, const void *value, size_t len, int flags)
 {
-    bool had = attr->hints & MFS_HINT_PLACE;
+    char had[MFS_HINT_TEXT_MAX], text[MFS_HINT_TEXT_MAX];
 
-    if (!S_ISREG(attr->mode))
-        return -EPERM;
-    if ((flags & XATTR_CREATE) && had)
+    mfs_hint_show(kind, attr, had);
+    mfs_hint_show(kind, wanted, text);
+    if ((flags & XATTR_CREATE) && had[0] != '\0')
         return -EEXIST;
-    if ((flags & XATTR_REPLACE) && !had)
+    if ((flags & XATTR_REPLACE) && had[0] == '\0')
         return -ENODATA;
-    if (mfs_hint_with_reads(attr->hints & ~MFS_HINT_TOGETHER, 0) == hints)
+    if (had[0] != '\0' && strcmp(had, text) == 0)
         return 0;
-    return refuse(
-        -EOPNOTSUPP, MFS_XATTR_PLACE, value, len,
-        "a file stays where it was made; set it for its directory, and make the file anew");
-}
-
-static int set_place(struct mfs_vfs *vfs, uint64_t ino, const void *value, size_t len, int flags)
-{
-    struct mfs_attr attr = {0};
-    uint32_t hints;
-    int rc = mfs_hint_parse_place(value, len, &hints);
-
-    if (rc < 0)
-        return refuse_place(vfs, value, len);
-    rc = mfs_vfs_getattr(vfs, ino, &attr);
-    if (rc < 0)
-        return rc;
-    if (!S_ISDIR(attr.mode))
-        return of_file(&attr, hints, value, len, flags);
-    rc = check_node(vfs, hints);
-    if (rc < 0)
-        return rc == -EINVAL ? refuse_place(vfs, value, len) : rc;
-    attr.hints = hints;
-    return mfs_meta_set_hint(vfs->meta, ino, MFS_SET_PLACE, flags, &attr);
-}
-
-static int set_ttl(struct mfs_vfs *vfs, uint64_t ino, const void *value, size_t len, int flags)
-{
-    struct mfs_attr attr = {0};
-    int64_t ttl;
-    int rc = mfs_hint_parse_ttl(value, len, &ttl);
-
-    if (rc < 0)
-        return refuse(rc, MFS_XATTR_TTL, value, len, "is to be seconds, from 1 to 4294967295");
-    rc = mfs_vfs_getattr(vfs, ino, &attr);
-    if (rc < 0)
-        return rc;
-    if (!S_ISDIR(attr.mode))
-        return refuse(-EOPNOTSUPP, MFS_XATTR_TTL, value, len,
-                      "is a directory's, for the files in it; set it for that");
-    attr.ttl = ttl;
-    return mfs_meta_set_hint(vfs->meta, ino, MFS_SET_TTL, flags, &attr);
-}
-
-/* Of a file, what it has already: so it can be copied to where it has the same. */
-static int reads_of_file(const struct mfs_attr *attr, uint32_t reads, const void *value, size_t len)
-{
-    if (!S_ISREG(attr->mode))
-        return -EPERM;
-    if (mfs_hint_reads(attr->hints) == reads)
-        return 0;
-    return refuse(-EOPNOTSUPP, MFS_XATTR_READS, value, len,
-                  "is a directory's, for the files that are made in it; set it for that");
-}
-
-static int set_reads(struct mfs_vfs *vfs, uint64_t ino, const void *value, size_t len, int flags)
-{
-    struct mfs_attr attr = {0};
-    uint32_t reads;
-    int rc = mfs_hint_parse_reads(value, len, &reads);
-
-    if (rc < 0)
-        return refuse(rc, MFS_XATTR_READS, value, len, "is to be a number from 1 to 255");
-    rc = mfs_vfs_getattr(vfs, ino, &attr);
-    if (rc < 0)
-        return rc;
-    if (!S_ISDIR(attr.mode))
-        return reads_of_file(&attr, reads, value, len);
-    attr.hints = mfs_hint_with_reads(0, reads);
-    return mfs_meta_set_hint(vfs->meta, ino, MFS_SET_READS, flags, &attr);
+    return refuse(-EOPNOTSUPP, kind->name, value, len, kind->fixed);
 }
 
 int mfs_hints_set(struct mfs_vfs *vfs, uint64_t ino, const char *name, const void *value,
                   size_t len, int flags)
 {
-    switch (mfs_hint_of(name)) {
-    case MFS_HINT_IS_PLACE:
-        return set_place(vfs, ino, value, len, flags);
-    case MFS_HINT_IS_TTL:
-        return set_ttl(vfs, ino, value, len, flags);
-    case MFS_HINT_IS_READS:
-        return set_reads(vfs, ino, value, len, flags);
-    case MFS_HINT_IS_REFUSED:
-        return refuse(-EOPNOTSUPP, name, value, len, "this hint is not followed; there are " KNOWN);
-    default:
-        return refuse(-EINVAL, name, value, len, "there is no such hint; there are " KNOWN);
-    }
+    const struct mfs_hint_kind *kind = mfs_hint_kind(name);
+    struct mfs_attr wanted = {0}, attr = {0};
+    int rc;
+
+    if (kind == NULL)
+        return refuse_name(name, value, len);
+    if (mfs_hint_parse(kind, value, len, &wanted) < 0)
+        return refuse_value(vfs, kind, value, len);
+    rc = mfs_vfs_getattr(vfs, ino, &attr);
+    if (rc < 0)
+        return rc;
+    if (!mfs_mode_has_hints(attr.mode))
+        return -EPERM;
+    wanted.mode = attr.mode;
+    if (kind->fixed != NULL && !S_ISDIR(attr.mode))
+        return set_fixed(kind, &attr, &wanted, value, len, flags);
+    rc = check(vfs, kind, wanted.hints);
+    if (rc < 0)
+        return rc == -EINVAL ? refuse_value(vfs, kind, value, len) : rc;
+    return mfs_meta_set_hint(vfs->meta, ino, kind->set, flags, &wanted);
 }
 
-/* The hint's value; "": the inode has none. */
-static void text_of(const struct mfs_attr *attr, enum mfs_hint hint, char out[MFS_HINT_TEXT_MAX])
-{
-    out[0] = '\0';
-    if (hint == MFS_HINT_IS_PLACE && mfs_mode_has_hints(attr->mode))
-        mfs_hint_place_text(attr->hints, out);
-    else if (hint == MFS_HINT_IS_TTL && S_ISDIR(attr->mode) && attr->ttl > 0)
-        snprintf(out, MFS_HINT_TEXT_MAX, "%lld", (long long)attr->ttl);
-    else if (hint == MFS_HINT_IS_READS && mfs_mode_has_hints(attr->mode) &&
-             mfs_hint_reads(attr->hints) > 0)
-        snprintf(out, MFS_HINT_TEXT_MAX, "%u", mfs_hint_reads(attr->hints));
-}
-
-ssize_t mfs_hints_get(struct mfs_vfs *vfs, uint64_t ino, enum mfs_hint hint, void *buf, size_t cap)
+ssize_t mfs_hints_get(struct mfs_vfs *vfs, uint64_t ino, const struct mfs_hint_kind *hint,
+                      void *buf, size_t cap)
 {
     char text[MFS_HINT_TEXT_MAX];
     struct mfs_attr attr = {0};
@@ -244,7 +195,7 @@ ssize_t mfs_hints_get(struct mfs_vfs *vfs, uint64_t ino, enum mfs_hint hint, voi
 
     if (rc < 0)
         return rc;
-    text_of(&attr, hint, text);
+    mfs_hint_show(hint, &attr, text);
     n = strlen(text);
     if (n == 0)
         return -ENODATA;
@@ -256,36 +207,20 @@ ssize_t mfs_hints_get(struct mfs_vfs *vfs, uint64_t ino, enum mfs_hint hint, voi
     return (ssize_t)n;
 }
 
-static int refuse_removal(enum mfs_hint hint)
+int mfs_hints_remove(struct mfs_vfs *vfs, uint64_t ino, const struct mfs_hint_kind *hint)
 {
-    if (hint == MFS_HINT_IS_READS)
-        return refuse(-EOPNOTSUPP, MFS_XATTR_READS, "", 0,
-                      "a file keeps what it was made with: move it to a directory without that");
-    return refuse(-EOPNOTSUPP, MFS_XATTR_PLACE, "", 0,
-                  "a file stays where it was made; the attribute says how that was");
-}
-
-int mfs_hints_remove(struct mfs_vfs *vfs, uint64_t ino, enum mfs_hint hint)
-{
+    struct mfs_attr none = {0}, attr = {0};
     char text[MFS_HINT_TEXT_MAX];
-    struct mfs_attr attr = {0};
-    uint32_t mask = MFS_SET_PLACE;
     int rc = mfs_vfs_getattr(vfs, ino, &attr);
 
     if (rc < 0)
         return rc;
-    text_of(&attr, hint, text);
+    mfs_hint_show(hint, &attr, text);
     if (text[0] == '\0')
         return -ENODATA;
-    if (!S_ISDIR(attr.mode))
-        return refuse_removal(hint);
-    if (hint == MFS_HINT_IS_TTL)
-        mask = MFS_SET_TTL;
-    else if (hint == MFS_HINT_IS_READS)
-        mask = MFS_SET_READS;
-    attr.ttl = 0;
-    attr.hints = 0;
-    return mfs_meta_set_hint(vfs->meta, ino, mask, XATTR_REPLACE, &attr);
+    if (hint->fixed != NULL && !S_ISDIR(attr.mode))
+        return refuse(-EOPNOTSUPP, hint->name, "", 0, hint->fixed);
+    return mfs_meta_set_hint(vfs->meta, ino, hint->set, XATTR_REPLACE, &none);
 }
 
 void mfs_hints_place(struct mfs_vfs *vfs, uint64_t parent, const char *name, struct mfs_new *new)

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 
 #include "vfs/names/acl.h"
-#include "vfs/names/hint_text.h"
 #include "vfs/names/hints.h"
 #include "vfs/content/privileges.h"
 #include "vfs/vnode/vnode.h"
@@ -47,19 +46,15 @@ static bool surely_no_caps(struct mfs_vfs *vfs, uint64_t ino)
 }
 
 /* Hints are no attributes that are kept as such. */
-static bool is_shown(enum mfs_hint hint)
-{
-    return hint == MFS_HINT_IS_PLACE || hint == MFS_HINT_IS_TTL || hint == MFS_HINT_IS_READS;
-}
-
 ssize_t mfs_vfs_getxattr(struct mfs_vfs *vfs, uint64_t ino, const char *name, void *buf, size_t cap)
 {
+    const struct mfs_hint_kind *hint = mfs_hint_kind(name);
     int rc = check_xattr_name(name);
 
     if (rc < 0)
         return rc;
-    if (is_shown(mfs_hint_of(name)))
-        return mfs_hints_get(vfs, ino, mfs_hint_of(name), buf, cap);
+    if (hint != NULL)
+        return mfs_hints_get(vfs, ino, hint, buf, cap);
     if (cap == 0 && strcmp(name, SECURITY_CAPS) == 0 && surely_no_caps(vfs, ino))
         return -ENODATA;
     return mfs_meta_getxattr(vfs->meta, ino, name, buf, cap);
@@ -121,7 +116,7 @@ int mfs_vfs_setxattr(struct mfs_vfs *vfs, uint64_t ino, const char *name, const 
     struct mfs_vnode *v = caps ? mfs_vnode_find(vfs, ino) : NULL;
     int rc = check_xattr_name(name);
 
-    if (rc == 0 && mfs_hint_of(name) != MFS_HINT_IS_NONE)
+    if (rc == 0 && mfs_hint_name_is_kept(name))
         return mfs_hints_set(vfs, ino, name, value, len, flags);
     if (rc == 0 && len > MFS_XATTR_SIZE_MAX)
         rc = -E2BIG;
@@ -141,10 +136,11 @@ int mfs_vfs_setxattr(struct mfs_vfs *vfs, uint64_t ino, const char *name, const 
 int mfs_vfs_removexattr(struct mfs_vfs *vfs, uint64_t ino, const char *name,
                         const struct mfs_owned *owned)
 {
+    const struct mfs_hint_kind *hint = mfs_hint_kind(name);
     int rc = check_xattr_name(name);
 
-    if (is_shown(mfs_hint_of(name)))
-        return mfs_hints_remove(vfs, ino, mfs_hint_of(name));
+    if (hint != NULL)
+        return mfs_hints_remove(vfs, ino, hint);
     if (rc == 0)
         rc = mfs_meta_removexattr(vfs->meta, ino, name, owned);
     if (rc == 0)
