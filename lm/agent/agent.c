@@ -196,6 +196,8 @@ static void tick(void *arg)
     if (a->phase == MFS_AGENT_ENDED)
         return;
     mfs_agent_look_after(a);
+    mfs_agent_heartbeat_follow(a);
+    mfs_agent_health_follow(a);
     mfs_agent_traffic_measure(a);
     mfs_agent_report(a);
     mfs_agent_measure(a);
@@ -253,9 +255,7 @@ static int open_loop(struct mfs_agent *a)
         rc = -ENOMEM;
     if (!rc && !mfs_loop_timer(a->loop, 0, a->opts.interval, tick, a))
         rc = -ENOMEM;
-    if (!rc)
-        rc = mfs_agent_heartbeat_begin(a);
-    return rc ? rc : mfs_agent_health_begin(a);
+    return rc;
 }
 
 static int name_files(struct mfs_agent *a, struct mfs_err *err)

@@ -68,11 +68,12 @@ struct mfs_agent_paths {
 /* What is said to cm, and heard from it: agent/cm.c, agent/heartbeat.c. */
 struct mfs_agent_link {
     struct mfs_uplink *uplink;
-    bool joined;                /* cm has accepted us on the present connection */
-    bool heartbeat_open;        /* cm is being asked whether it is there … */
-    int64_t asked;              /* … since then, mono */
-    int64_t last_heartbeat;     /* the last such question that it has answered; 0: none */
-    struct mfs_lost_node *lost; /* nodes that were lost then; NULL: none */
+    bool joined;                 /* cm has accepted us on the present connection */
+    struct mfs_timer *heartbeat; /* while partitions have replicas */
+    bool heartbeat_open;         /* cm is being asked whether it is there … */
+    int64_t asked;               /* … since then, mono */
+    int64_t last_heartbeat;      /* the last such question that it has answered; 0: none */
+    struct mfs_lost_node *lost;  /* nodes that were lost then; NULL: none */
     uint32_t nlost;
     struct mfs_timer *rejoin;
     struct mfs_msg_event event[MFS_AGENT_EVENTS_KEPT]; /* not sent yet, oldest first */
@@ -139,6 +140,7 @@ struct mfs_agent {
     struct mfs_agent_part *parts;
     struct mfs_agent_session *sessions; /* of dead clients, being ended */
     struct mfs_agent_copy *copies;      /* partitions/incoming.h */
+    struct mfs_timer *health;           /* partitions/health.c; NULL: nothing is to be checked */
     struct mfs_agent_images *images; /* of a checkpoint under way, see agent/image.c; NULL: none */
     struct mfs_table *table;         /* the newest; NULL for none */
 
@@ -204,8 +206,9 @@ void mfs_agent_stop_redis(struct mfs_agent *a, void (*done)(struct mfs_agent *a)
 void mfs_agent_end_session(struct mfs_agent *a, const char *session);
 void mfs_agent_sessions_free(struct mfs_agent *a); /* none is under way any more */
 
-/* agent/heartbeat.c: is cm there? */
-int mfs_agent_heartbeat_begin(struct mfs_agent *a); /* 0 or -ENOMEM */
+/* agent/heartbeat.c: is cm there? Asked while the table says that partitions have replicas. To be
+ * called when it has changed, and each interval, as memory may be short. */
+void mfs_agent_heartbeat_follow(struct mfs_agent *a);
 
 /* agent/succession.c: which cm the node follows. Before the uplink; that it can't listen is logged.
  */
@@ -264,9 +267,9 @@ void mfs_agent_probe_end(
 void mfs_agent_term(struct mfs_agent *a, const struct mfs_msg_term *m, struct mfs_conn *conn,
                     uint64_t id);
 
-/* agent/partitions/health.c: whether processes with replicas, and replicas, are there. 0 or
- * -ENOMEM. */
-int mfs_agent_health_begin(struct mfs_agent *a);
+/* agent/partitions/health.c: whether processes with replicas, and replicas, are there. Looked at
+ * while there may be any: to be called when that may begin, and each interval. */
+void mfs_agent_health_follow(struct mfs_agent *a);
 
 /* agent/traffic.c: what the node's link carries, and to which nodes */
 void mfs_agent_traffic_begin(struct mfs_agent *a); /* a failure is logged */

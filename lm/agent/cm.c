@@ -260,6 +260,8 @@ static void take_table(struct mfs_agent *a, struct mfs_table *t, struct later *l
     a->table = t;
     l->epoch = t->epoch;
     mfs_metric_add(a->figures, MFS_AGENT_TABLES, 0, 1);
+    mfs_agent_heartbeat_follow(a);
+    mfs_agent_health_follow(a);
     mfs_agent_traffic_table(a);
     rc = mfs_clients_push(a->clients, t, old, table_pushed, l);
     free(old);

@@ -33,16 +33,22 @@ static void send_heartbeat(void *arg)
     struct mfs_conn *conn =
         a->link.uplink && a->link.joined ? mfs_uplink_conn(a->link.uplink) : NULL;
 
-    if (!conn || a->link.heartbeat_open || !a->table || !a->table->replicated)
+    if (!conn || a->link.heartbeat_open)
         return;
     a->link.asked = mfs_clock_mono();
     a->link.heartbeat_open =
         !mfs_conn_request(conn, MFS_MSG_BEAT, NULL, MFS_TRUST_OVER, answered, a);
 }
 
-int mfs_agent_heartbeat_begin(struct mfs_agent *a)
+void mfs_agent_heartbeat_follow(struct mfs_agent *a)
 {
-    return mfs_loop_timer(a->loop, MFS_TRUST_HEARTBEAT, MFS_TRUST_HEARTBEAT, send_heartbeat, a)
-               ? 0
-               : -ENOMEM;
+    bool wanted = a->table && a->table->replicated;
+
+    if (wanted && !a->link.heartbeat) {
+        a->link.heartbeat =
+            mfs_loop_timer(a->loop, MFS_TRUST_HEARTBEAT, MFS_TRUST_HEARTBEAT, send_heartbeat, a);
+    } else if (!wanted) {
+        mfs_timer_cancel(a->link.heartbeat);
+        a->link.heartbeat = NULL;
+    }
 }

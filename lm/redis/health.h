@@ -1,6 +1,6 @@
 /* Does a redis process answer, and does its replica consent (decisions/0017)? Asked four
  * times a second of those that have a replica or are one; a regular look (instances.h) comes once a
- * second and asks one process after the other.
+ * second, and may wait that long for processes that hang.
  *
  * Loop thread; nothing blocks. */
 #ifndef MFS_LM_REDIS_HEALTH_H

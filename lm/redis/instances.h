@@ -94,8 +94,9 @@ struct mfs_instances_sample {
         *part; /* freed by the caller; NULL when there is none, or no memory */
 };
 
-/* Asks every process, moves memory to where it is needed, and has memory that deletions left behind
- * given back to the system. A process that does not answer within a second counts as it was. */
+/* Asks every process, all at once, moves memory to where it is needed, and has memory that
+ * deletions left behind given back to the system. A process that does not answer within a second
+ * counts as it was. */
 void mfs_instances_measure(struct mfs_instances *instances, struct mfs_instances_sample *sample);
 
 #endif

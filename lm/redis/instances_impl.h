@@ -20,6 +20,7 @@ struct mfs_instance {
     uint64_t net_in, net_out, commands, errors, out_of_memory;
     struct mfs_memory_rest rest;
     bool counted;    /* its counters have been read once: those of an adopted one are of before */
+    bool asked;      /* at this look, and has not answered yet */
     bool growing;    /* used more at the last look than at the one before */
     bool silent;     /* did not answer at the last look */
     bool told;       /* it has answered, to this process */

@@ -127,42 +127,54 @@ static void give_back(struct mfs_instances *f, struct mfs_instance *m)
         lose_contact(m, &err);
 }
 
-/* What a copy or a process that loads has is of another one, or not yet whole. */
-static void take_counts(const struct mfs_instances *f, struct mfs_instance *m)
+/* Its counts, too, but not those of a copy: what that has is another one's, or not yet whole. */
+static void ask(struct mfs_instances *f, struct mfs_instance *m)
 {
-    struct mfs_admin_counts counts;
     struct mfs_err err = {0};
 
-    if (!f->regular || m->redis.incoming || mfs_admin_counts(m->admin, &counts, &err))
+    m->asked = false;
+    if (m->missed++ >= PATIENCE && m->missed % RARELY)
         return;
-    m->inodes = counts.inodes;
-    m->losses = counts.losses;
+    if (connect_member(m))
+        m->silent = true;
+    else if (mfs_admin_ask(m->admin, f->regular && !m->redis.incoming, &err))
+        lose_contact(m, &err);
+    else
+        m->asked = true;
 }
 
-static void look_at(struct mfs_instances *f, struct mfs_instance *m)
+static void take_answer(struct mfs_instances *f, struct mfs_instance *m)
 {
+    struct mfs_admin_counts counts = {m->inodes, m->losses};
     struct mfs_admin_info info;
     struct mfs_err err = {0};
 
-    if (m->missed++ >= PATIENCE && m->missed % RARELY)
+    if (!m->asked)
         return;
-    if (connect_member(m)) {
-        m->silent = true;
-        return;
-    }
-    if (mfs_admin_info(m->admin, &info, &err)) {
+    if (mfs_admin_told(m->admin, &info, &counts, &err)) {
         lose_contact(m, &err);
         return;
     }
     m->silent = false;
     m->missed = 0;
+    m->inodes = counts.inodes;
+    m->losses = counts.losses;
     count_memory(f, m, &info);
     count(f, m, &info);
-    take_counts(f, m);
     if (show_out(m, info.connections, &err))
         lose_contact(m, &err);
     else
         give_back(f, m);
+}
+
+/* All are asked before the first is waited for: they answer at the same time, and those that hang
+ * cost CALL_LIMIT together. */
+static void look(struct mfs_instances *f)
+{
+    for (size_t i = 0; i < f->n; i++)
+        ask(f, &f->member[i]);
+    for (size_t i = 0; i < f->n; i++)
+        take_answer(f, &f->member[i]);
 }
 
 /* An adopted process that has not answered yet has an unknown limit: taken for an equal part. */
@@ -285,8 +297,7 @@ void mfs_instances_measure(struct mfs_instances *f, struct mfs_instances_sample 
     f->regular = now - f->looked_at >= REGULARLY;
     if (f->regular)
         f->looked_at = now;
-    for (size_t i = 0; i < f->n; i++)
-        look_at(f, &f->member[i]);
+    look(f);
     sample->urgent = divide(f);
     fill_sample(f, sample);
 }
@@ -326,8 +337,7 @@ int mfs_instances_make_room(struct mfs_instances *f, struct mfs_redis *fresh, si
     uint64_t *want = calloc(total, sizeof *want);
     int rc = mfs_err_set(err, -ENOMEM, "out of memory");
 
-    for (size_t i = 0; i < f->n; i++)
-        look_at(f, &f->member[i]);
+    look(f);
     mfs_instances_reckon(f, n);
     parts = memory_of(f, fresh, n);
     if (!parts || !want)

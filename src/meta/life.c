@@ -19,7 +19,7 @@
 #define CONTACT_INTERVAL  (100 * MFS_MSEC)
 #define PARENTS_INTERVAL  (200 * MFS_MSEC)
 #define CLOSES_INTERVAL   (200 * MFS_MSEC)
-#define GIVEBACK_INTERVAL (5 * MFS_SEC) /* it is told when something is due */
+#define GIVEBACK_INTERVAL (5 * MFS_SEC) /* of the first call: all others are hurried */
 #define CHORES_INTERVAL   (5 * MFS_SEC)
 #define IDLE_LEASE        (1100 * MFS_MSEC) /* longer than the kernel uses what it is shown */
 #define STALE_OPEN        (180 * MFS_SEC)   /* longer than the answer to an open may take */
@@ -105,8 +105,8 @@ static void stop_threads(struct mfs_meta *meta)
  * come, and until after the last. */
 static int start_notices(struct mfs_meta *meta)
 {
-    int rc = mfs_ticker_start(&meta->giveback_ticker, "meta-giveback", GIVEBACK_INTERVAL,
-                              tick_giveback, meta);
+    int rc = mfs_ticker_start_resting(&meta->giveback_ticker, "meta-giveback", GIVEBACK_INTERVAL,
+                                      tick_giveback, meta);
 
     return rc ? rc : mfs_notices_start(meta);
 }

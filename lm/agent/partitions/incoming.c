@@ -35,6 +35,7 @@ struct mfs_agent_copy *mfs_agent_copy_add(struct mfs_agent *a, const struct mfs_
     mfs_text_copy(c->mover.target_password, sizeof c->mover.target_password, r->admin_password);
     c->next = a->copies;
     a->copies = c;
+    mfs_agent_health_follow(a);
     return c;
 }
 

@@ -12,7 +12,7 @@
 #define MOST       64U /* … but no more */
 #define LONG_TIMES 4.0 /* what is usual: a worker that is busy for longer is not counted */
 #define USUAL_OF   16.0
-#define SLEEP      (10 * MFS_SEC)
+#define SLEEP      (60 * MFS_SEC)
 
 static int start_thread(struct mfs_workers *workers)
 {

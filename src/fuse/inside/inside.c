@@ -133,9 +133,3 @@ void mfs_inside_destroy(struct mfs_fuse *m)
     free(i);
     m->inside = NULL;
 }
-
-void mfs_inside_tick(struct mfs_fuse *m)
-{
-    if (m->inside != NULL)
-        mfs_slow_tick(m->inside->slow);
-}

@@ -35,7 +35,4 @@ void mfs_inside_destroy(struct mfs_fuse *m); /* no request comes any more; likew
 /* Does the name in the directory of that nodeid stand for them? */
 bool mfs_inside_names(uint64_t parent, const char *name);
 
-/* Now and then. */
-void mfs_inside_tick(struct mfs_fuse *m);
-
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/threads/ticker.h"
 
 #define KEPT  128U
 #define LINES 10U     /* of the log … */
@@ -17,25 +18,9 @@ struct mfs_slow {
     uint64_t next; /* line i is at i % KEPT */
     int64_t since; /* when the first line of these was written */
     uint32_t written;
-    uint64_t more; /* and so many were not */
+    uint64_t more;            /* and so many were not */
+    struct mfs_ticker ticker; /* tells of these, when no later request does */
 };
-
-struct mfs_slow *mfs_slow_create(void)
-{
-    struct mfs_slow *s = calloc(1, sizeof *s);
-
-    if (s != NULL)
-        pthread_mutex_init(&s->lock, NULL);
-    return s;
-}
-
-void mfs_slow_destroy(struct mfs_slow *s)
-{
-    if (s == NULL)
-        return;
-    pthread_mutex_destroy(&s->lock);
-    free(s);
-}
 
 /* Lock held. How many lines were left out, if their time is over. */
 static uint64_t take_more(struct mfs_slow *s, int64_t now)
@@ -55,6 +40,44 @@ static void tell_more(uint64_t more)
 {
     if (more > 0)
         mfs_warn("slow", "%" PRIu64 " more slow requests", more);
+}
+
+static void tick(void *arg)
+{
+    struct mfs_slow *s = arg;
+    uint64_t more = 0;
+    bool left;
+
+    pthread_mutex_lock(&s->lock);
+    if (s->more > 0)
+        more = take_more(s, mfs_clock_mono());
+    left = s->more > 0;
+    pthread_mutex_unlock(&s->lock);
+    tell_more(more);
+    if (left)
+        mfs_ticker_work(&s->ticker);
+}
+
+struct mfs_slow *mfs_slow_create(void)
+{
+    struct mfs_slow *s = calloc(1, sizeof *s);
+
+    if (s == NULL)
+        return NULL;
+    pthread_mutex_init(&s->lock, NULL);
+    if (mfs_ticker_start_resting(&s->ticker, "slow", EACH, tick, s) == 0)
+        return s;
+    mfs_slow_destroy(s);
+    return NULL;
+}
+
+void mfs_slow_destroy(struct mfs_slow *s)
+{
+    if (s == NULL)
+        return;
+    mfs_ticker_stop(&s->ticker);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
 }
 
 /* To wait for a lock is what was asked for: that is no warning. */
@@ -88,17 +111,8 @@ void mfs_slow_add(struct mfs_slow *s, const struct mfs_trace_line *l)
     tell_more(more);
     if (told)
         tell(l);
-}
-
-void mfs_slow_tick(struct mfs_slow *s)
-{
-    uint64_t more = 0;
-
-    pthread_mutex_lock(&s->lock);
-    if (s->more > 0)
-        more = take_more(s, mfs_clock_mono());
-    pthread_mutex_unlock(&s->lock);
-    tell_more(more);
+    else
+        mfs_ticker_work(&s->ticker);
 }
 
 void mfs_slow_each(struct mfs_slow *s, void (*each)(void *arg, const struct mfs_trace_line *l),

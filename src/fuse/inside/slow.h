@@ -9,12 +9,11 @@
 
 struct mfs_slow;
 
-struct mfs_slow *mfs_slow_create(void);    /* NULL: ENOMEM */
-void mfs_slow_destroy(struct mfs_slow *s); /* takes NULL */
+struct mfs_slow *mfs_slow_create(void);    /* NULL: ENOMEM, or no thread */
+void mfs_slow_destroy(struct mfs_slow *s); /* takes NULL; nothing is added any more */
 
+/* How many lines were left out is told within two seconds. */
 void mfs_slow_add(struct mfs_slow *s, const struct mfs_trace_line *l);
-/* Tells how many lines were left out, when that is over. */
-void mfs_slow_tick(struct mfs_slow *s);
 
 /* Calls `each` for them, the oldest first; it must not call back. */
 void mfs_slow_each(struct mfs_slow *s, void (*each)(void *arg, const struct mfs_trace_line *l),

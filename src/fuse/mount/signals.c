@@ -11,14 +11,12 @@
 #include "base/log.h"
 #include "base/threads/thread.h"
 #include "client/client.h"
-#include "fuse/inside/inside.h"
 #include "fuse/mount/daemon.h"
 #include "fuse/mount/mount.h"
 #include "fuse/mount/mountpoint.h"
 #include "fuse/mount/workers.h"
 
 #define TICK      (50 * MFS_MSEC)
-#define REST      (1 * MFS_SEC) /* once the mount is announced: for what is due by the clock */
 #define UMOUNTING (1 * MFS_SEC) /* time for the kernel to end the session after an unmount */
 
 static void fill(sigset_t *set)
@@ -49,15 +47,15 @@ void mfs_signals_block(void)
     sigaction(SIGPIPE, &ignore, NULL);
 }
 
-/* Waits a little for one of our signals; 0 when none came. */
-static int next_signal(int64_t ns)
+/* Waits for one of our signals, until the mount is announced only a little; 0 when none came. */
+static int next_signal(bool announced)
 {
-    struct timespec tick = {ns / MFS_SEC, ns % MFS_SEC};
+    const struct timespec tick = {0, TICK};
     sigset_t set;
     int signo;
 
     fill(&set);
-    signo = sigtimedwait(&set, NULL, &tick);
+    signo = announced ? sigwaitinfo(&set, NULL) : sigtimedwait(&set, NULL, &tick);
     return signo > 0 ? signo : 0;
 }
 
@@ -125,9 +123,8 @@ static void *run(void *arg)
     bool announced = false;
 
     while (!atomic_load(&s->stop)) {
-        int signo = next_signal(announced ? REST : TICK);
+        int signo = next_signal(announced);
 
-        mfs_inside_tick(s->m);
         if (atomic_load(&s->stop)) /* the signal may be that of mfs_signals_stop */
             break;
         if (signo == SIGUSR1)

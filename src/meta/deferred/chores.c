@@ -11,6 +11,7 @@
  * lost it looks at all. */
 #include "meta/deferred/unknown_outcomes.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -26,7 +27,8 @@
 #include "meta/txn/txn.h"
 #include "partition/protocol.h"
 
-#define LEAST_SHARE 32U             /* partitions that a client looks at in one go */
+#define LEAST_SHARE 32U             /* partitions that a client looks at in one round */
+#define AT_ONCE     32U             /* of these: bounds the connections and answers */
 #define DOUBT       (600 * MFS_SEC) /* two looks, longer apart than an open may last, and once more */
 
 static void reap(struct mfs_meta *meta, uint32_t part, const struct mfs_reply *list)
@@ -166,22 +168,49 @@ static void look_at_all(struct mfs_meta *meta, uint32_t part, const struct mfs_r
 }
 
 /* True: no other client had just looked. */
-static bool look_at(struct mfs_meta *meta, uint32_t part)
+static bool take_answer(struct mfs_meta *meta, const struct mfs_cmd *answered)
 {
-    bool first = false;
-    struct mfs_ino_arg sid = mfs_ino_arg(meta->sid);
-    struct mfs_call c;
+    const struct mfs_reply *reply = answered->reply;
 
-    mfs_call_command(&c, "mfs_chores");
-    mfs_args_bin(&c.args, sid.b, sizeof sid.b);
-    mfs_args_int(&c.args, meta->limits.chores_ms);
-    if (!mfs_call_run(meta, &c, part) && mfs_reply_count(c.cmd.reply)) {
-        close_stale(meta, part, mfs_reply_at(c.cmd.reply, 0));
-        first = mfs_reply_count(c.cmd.reply) > 1;
-        if (first)
-            look_at_all(meta, part, c.cmd.reply);
-    }
-    mfs_call_fini(&c);
+    if (answered->rc || !mfs_reply_count(reply))
+        return false;
+    close_stale(meta, answered->part, mfs_reply_at(reply, 0));
+    if (mfs_reply_count(reply) < 2)
+        return false;
+    look_at_all(meta, answered->part, reply);
+    return true;
+}
+
+/* Asks up to AT_ONCE partitions, of which `part` is the first, all before any of them is waited
+ * for. At how many no other client had just looked. */
+static uint32_t look_at(struct mfs_meta *meta, uint32_t part, uint32_t n)
+{
+    struct mfs_ino_arg sid = mfs_ino_arg(meta->sid);
+    struct mfs_cmd cmds[AT_ONCE];
+    struct mfs_args args;
+    uint32_t first = 0;
+
+    assert(n <= AT_ONCE && n <= meta->nparts);
+    mfs_args_init(&args, "mfs_chores");
+    mfs_args_bin(&args, sid.b, sizeof sid.b);
+    mfs_args_int(&args, meta->limits.chores_ms);
+    for (uint32_t i = 0; i < n; i++)
+        cmds[i] = mfs_args_cmd(&args, (part + i) % meta->nparts);
+    mfs_session_note_outcome(meta, mfs_store_exec(meta->store, cmds, n));
+    for (uint32_t i = 0; i < n; i++)
+        first += take_answer(meta, &cmds[i]);
+    mfs_cmds_fini(cmds, n);
+    return first;
+}
+
+/* As look_at, at any number of partitions. */
+static uint32_t look_at_many(struct mfs_meta *meta, uint32_t part, uint32_t n)
+{
+    uint32_t first = 0;
+
+    for (uint32_t done = 0; done < n; done += AT_ONCE)
+        first +=
+            look_at(meta, (part + done) % meta->nparts, n - done < AT_ONCE ? n - done : AT_ONCE);
     return first;
 }
 
@@ -218,20 +247,18 @@ void mfs_chores_doubt(struct mfs_meta *meta)
 void mfs_chores_all(struct mfs_meta *meta)
 {
     mfs_outcomes_retry(meta);
-    for (uint32_t part = 0; part < meta->nparts; part++)
-        look_at(meta, part);
+    look_at_many(meta, 0, meta->nparts);
 }
 
 void mfs_chores_tick(void *arg)
 {
     struct mfs_meta *meta = arg;
     struct mfs_meta_round *r = &meta->round;
-    uint32_t n = mfs_clock_mono() < r->all_until ? meta->nparts : r->share, first = 0;
+    uint32_t n = mfs_clock_mono() < r->all_until ? meta->nparts : r->share;
+    uint32_t first;
 
     mfs_outcomes_retry(meta);
-    for (uint32_t i = 0; i < n; i++) {
-        first += look_at(meta, r->next);
-        r->next = (r->next + 1) % meta->nparts;
-    }
+    first = look_at_many(meta, r->next, n);
+    r->next = (r->next + n) % meta->nparts;
     adapt_share(meta, n, first);
 }

@@ -1,6 +1,7 @@
 /* A Local Manager's view of one redis process: plain commands over one connection. */
 #include "store/admin/admin_impl.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -66,26 +67,52 @@ int mfs_admin_plain(struct mfs_admin *admin, const struct mfs_args *args, struct
     return rc;
 }
 
-int mfs_admin_both(struct mfs_admin *admin, struct mfs_cmd cmd[2], struct mfs_err *err)
+/* What the connection says from now on is not known. */
+static int broken(struct mfs_admin *admin, int rc, const char *why, struct mfs_err *err)
 {
-    struct mfs_cmd *const both[] = {&cmd[0], &cmd[1]};
-    struct mfs_err why = {0};
+    if (!why)
+        why = rc == -ETIMEDOUT ? "no answer in time" : strerror(-rc);
+    admin->conn->given_up = true;
+    return mfs_err_set(err, rc, "redis at %s: %s", admin->name, why);
+}
+
+int mfs_admin_send(struct mfs_admin *admin, struct mfs_cmd *cmd, size_t n, struct mfs_err *err)
+{
+    struct mfs_cmd *list[MFS_ADMIN_SEND_MAX];
     int rc;
 
-    rc = mfs_channel_start(admin->conn, both, 2, mfs_clock_mono() + admin->timeout_ns);
+    assert(n <= MFS_ADMIN_SEND_MAX);
+    for (size_t i = 0; i < n; i++)
+        list[i] = &cmd[i];
+    rc = mfs_channel_start(admin->conn, list, n, mfs_clock_mono() + admin->timeout_ns);
     if (!rc)
         rc = mfs_channel_send(admin->conn, true);
-    for (int i = 0; i < 2 && rc > 0; i++) {
-        rc = mfs_channel_recv(admin->conn, &cmd[i], true, why.code ? NULL : &why);
-        if (rc > 0 && cmd[i].rc && !why.code)
-            mfs_err_set(&why, cmd[i].rc, "%s", strerror(-cmd[i].rc));
+    return rc < 0 ? broken(admin, rc, NULL, err) : 0;
+}
+
+int mfs_admin_receive(struct mfs_admin *admin, struct mfs_cmd *cmd, struct mfs_err *err)
+{
+    struct mfs_err why = {0};
+    int rc = mfs_channel_recv(admin->conn, cmd, true, &why);
+
+    if (rc < 0)
+        return cmd->rc = broken(admin, rc, why.code ? why.msg : NULL, err);
+    if (cmd->rc)
+        mfs_err_set(err, cmd->rc, "redis at %s: %s", admin->name,
+                    why.code ? why.msg : strerror(-cmd->rc));
+    return cmd->rc;
+}
+
+int mfs_admin_both(struct mfs_admin *admin, struct mfs_cmd cmd[2], struct mfs_err *err)
+{
+    int rc = mfs_admin_send(admin, cmd, 2, err);
+
+    for (int i = 0; i < 2 && !admin->conn->given_up; i++) {
+        int one = mfs_admin_receive(admin, &cmd[i], rc ? NULL : err);
+
+        rc = rc ? rc : one;
     }
-    if (rc < 0 && !why.code)
-        mfs_err_set(&why, rc, "%s", rc == -ETIMEDOUT ? "no answer in time" : strerror(-rc));
-    admin->conn->given_up = rc < 0;
-    if (why.code)
-        mfs_err_set(err, why.code, "redis at %s: %s", admin->name, why.msg);
-    return why.code;
+    return rc;
 }
 
 int mfs_admin_format(struct mfs_admin *admin, const struct mfs_admin_format *f, struct mfs_err *err)

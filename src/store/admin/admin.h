@@ -46,8 +46,13 @@ struct mfs_admin_counts {
     uint64_t inodes; /* that are there and have their home in it */
     uint64_t losses; /* of MFS_LOSSES_KEY */
 };
-/* -EAGAIN: not while it loads. */
-int mfs_admin_counts(struct mfs_admin *admin, struct mfs_admin_counts *counts, struct mfs_err *err);
+/* The same in two steps, so that many processes are asked before the first is waited for, and with
+ * the counts where they are wanted. After `ask` has returned 0 the next call for this process is
+ * `told`, which waits until the timeout after `ask`. *counts stays as it is when it was not asked
+ * for, or the process does not tell, as it loads. */
+int mfs_admin_ask(struct mfs_admin *admin, bool counts, struct mfs_err *err);
+int mfs_admin_told(struct mfs_admin *admin, struct mfs_admin_info *info,
+                   struct mfs_admin_counts *counts, struct mfs_err *err);
 
 /* A process' name for the stream of commands that its replicas execute, from when there is one on;
  * a replica whose copy is whole has its source's. Another process has another one, also in the same

@@ -50,24 +50,9 @@ static uint64_t info_keys(const char *text)
     return info_behind(text, "\ndb0:keys=");
 }
 
-int mfs_admin_info(struct mfs_admin *admin, struct mfs_admin_info *info, struct mfs_err *err)
+static struct mfs_admin_info info_of(const char *text)
 {
-    struct mfs_args args;
-    struct mfs_cmd cmd;
-    const char *text;
-    int rc;
-
-    mfs_args_init(&args, "INFO");
-    cmd = mfs_args_cmd(&args, 0);
-    rc = mfs_admin_call(admin, &cmd, err);
-    if (rc)
-        goto out;
-    text = mfs_reply_str(cmd.reply, NULL);
-    if (!text) {
-        rc = mfs_err_set(err, -EPROTO, "redis at %s: INFO gave no text", admin->name);
-        goto out;
-    }
-    *info = (struct mfs_admin_info){
+    return (struct mfs_admin_info){
         .used_memory = mfs_admin_field(text, "used_memory"),
         .used_memory_rss = mfs_admin_field(text, "used_memory_rss"),
         .maxmemory = mfs_admin_field(text, "maxmemory"),
@@ -84,9 +69,6 @@ int mfs_admin_info(struct mfs_admin *admin, struct mfs_admin_info *info, struct 
         .pid = (uint32_t)mfs_admin_field(text, "process_id"),
         .connections = (uint32_t)mfs_admin_field(text, "connected_clients"),
     };
-out:
-    mfs_cmds_fini(&cmd, 1);
-    return rc;
 }
 
 static uint64_t number_at(const struct mfs_reply *list, size_t i)
@@ -96,28 +78,77 @@ static uint64_t number_at(const struct mfs_reply *list, size_t i)
     return text ? strtoull(text, NULL, 10) : 0;
 }
 
-int mfs_admin_counts(struct mfs_admin *admin, struct mfs_admin_counts *counts, struct mfs_err *err)
+static struct mfs_admin_counts counts_of(const struct mfs_reply *list)
 {
-    struct mfs_args args;
-    struct mfs_cmd cmd;
-    int rc;
+    uint64_t made = number_at(list, 0), freed = number_at(list, 1);
 
-    mfs_args_init(&args, "MGET");
-    mfs_args_str(&args, "#seq");
-    mfs_args_str(&args, "#freed");
-    mfs_args_str(&args, MFS_LOSSES_KEY);
-    cmd = mfs_args_cmd(&args, 0);
-    rc = mfs_admin_call(admin, &cmd, err);
-    if (!rc && mfs_reply_count(cmd.reply) != 3)
-        rc = mfs_err_set(err, -EPROTO, "redis at %s: MGET gave no three", admin->name);
-    if (!rc) {
-        uint64_t made = number_at(cmd.reply, 0), freed = number_at(cmd.reply, 1);
+    return (struct mfs_admin_counts){.inodes = made > freed ? made - freed : 0,
+                                     .losses = number_at(list, 2)};
+}
 
-        counts->inodes = made > freed ? made - freed : 0;
-        counts->losses = number_at(cmd.reply, 2);
-    }
+int mfs_admin_ask(struct mfs_admin *admin, bool counts, struct mfs_err *err)
+{
+    struct mfs_args info, mget;
+    struct mfs_cmd cmd[2];
+
+    mfs_args_init(&info, "INFO");
+    mfs_args_init(&mget, "MGET");
+    mfs_args_str(&mget, "#seq");
+    mfs_args_str(&mget, "#freed");
+    mfs_args_str(&mget, MFS_LOSSES_KEY);
+    cmd[0] = mfs_args_cmd(&info, 0);
+    cmd[1] = mfs_args_cmd(&mget, 0);
+    admin->counts_asked = counts;
+    return mfs_admin_send(admin, cmd, counts ? 2 : 1, err);
+}
+
+static int take_info(struct mfs_admin *admin, struct mfs_admin_info *info, struct mfs_err *err)
+{
+    struct mfs_cmd cmd = {0};
+    int rc = mfs_admin_receive(admin, &cmd, err);
+    const char *text = rc ? NULL : mfs_reply_str(cmd.reply, NULL);
+
+    if (text)
+        *info = info_of(text);
+    else if (!rc)
+        rc = mfs_err_set(err, -EPROTO, "redis at %s: INFO gave no text", admin->name);
     mfs_cmds_fini(&cmd, 1);
     return rc;
+}
+
+/* An error that the process answers with is none here. */
+static int take_counts(struct mfs_admin *admin, struct mfs_admin_counts *counts,
+                       struct mfs_err *err)
+{
+    struct mfs_cmd cmd = {0};
+    int rc = mfs_admin_receive(admin, &cmd, err);
+
+    if (!rc && mfs_reply_count(cmd.reply) != 3)
+        rc = mfs_err_set(err, -EPROTO, "redis at %s: MGET gave no three", admin->name);
+    else if (!rc)
+        *counts = counts_of(cmd.reply);
+    else if (!admin->conn->given_up)
+        rc = 0;
+    mfs_cmds_fini(&cmd, 1);
+    return rc;
+}
+
+int mfs_admin_told(struct mfs_admin *admin, struct mfs_admin_info *info,
+                   struct mfs_admin_counts *counts, struct mfs_err *err)
+{
+    int rc = take_info(admin, info, err), also = 0;
+
+    if (admin->counts_asked && !admin->conn->given_up)
+        also = take_counts(admin, counts, rc ? NULL : err);
+    admin->counts_asked = false;
+    return rc ? rc : also;
+}
+
+int mfs_admin_info(struct mfs_admin *admin, struct mfs_admin_info *info, struct mfs_err *err)
+{
+    int rc = mfs_admin_ask(admin, false, err);
+
+    return rc ? rc : mfs_admin_told(admin, info, NULL, err);
 }
 
 static bool info_is(const char *text, const char *line)

@@ -27,7 +27,7 @@
 
 #define LOOK_AGAIN (5 * MFS_MSEC) /* whether a partition that was being asked has answered */
 #define LOOK_LAST  MFS_SEC
-#define IDLE       (10 * MFS_SEC)
+#define IDLE       (60 * MFS_SEC)
 #define OVERDUE                                                                                    \
     (100 * MFS_MSEC) /* so much too late, a waiter whose partition is being asked gives up */
 
