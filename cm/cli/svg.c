@@ -2,7 +2,9 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/text.h"
@@ -14,6 +16,8 @@
 #define TOP    44
 #define BOTTOM 28
 #define POINTS 86400 /* s that are looked back, at most */
+#define MIDDLE ((LEFT + WIDTH - RIGHT) / 2)
+#define WORDS  24U /* characters of a stage's text beside its line: less than half of the width */
 
 static const char *const colors[] = {"#1f5fa8", "#a34f00", "#5c6570"};
 
@@ -131,39 +135,48 @@ static int put_line(const struct frame *f, enum mfs_history_figure figure, const
     return rc ? rc : mfs_buf_printf(out, "\"/>\n");
 }
 
-/* What an element may have. Control characters are none of XML 1.0. */
-static int put_text(const char *text, struct mfs_buf *out)
+/* What an element may have, at most so many characters. Control characters are none of XML 1.0. */
+static int put_text(const char *text, size_t most, struct mfs_buf *out)
 {
     int rc = 0;
 
-    for (const char *at = text; *at && !rc; at++) {
+    for (const char *at = text; *at && !rc;) {
         unsigned char c = (unsigned char)*at;
+        size_t len = mfs_text_utf8(at);
 
+        len = len ? len : 1;
+        if (!most--)
+            return mfs_buf_append(out, "…", strlen("…"));
         rc = c == '<'   ? mfs_buf_append(out, "&lt;", 4)
              : c == '&' ? mfs_buf_append(out, "&amp;", 5)
              : c < ' '  ? mfs_buf_append(out, " ", 1)
-                        : mfs_buf_append(out, at, 1);
+                        : mfs_buf_append(out, at, len);
+        at += len;
     }
     return rc;
 }
 
+/* The text is on the side of its line where there is more room. */
 static int put_mark(const struct frame *f, const struct mfs_svg_mark *m, struct mfs_buf *out)
 {
     double x = x_of(f, m->at);
+    bool late = x > MIDDLE;
     int rc = mfs_buf_printf(out, "<path class=\"%s\" stroke=\"%s\"%s d=\"M%.1f %dV%d\"><title>",
                             m->stage ? "stage" : "mark", m->stage ? "#7a3f9d" : "#9aa1a8",
                             m->stage ? "" : " stroke-dasharray=\"2 3\"", x, TOP, HEIGHT - BOTTOM);
 
     if (!rc)
-        rc = put_text(m->text, out);
+        rc = put_text(m->text, SIZE_MAX, out);
     if (!rc)
         rc = mfs_buf_printf(out, "</title></path>\n");
     if (rc || !m->stage)
         return rc;
-    rc = mfs_buf_printf(out, "<text x=\"%.1f\" y=\"%d\" fill=\"#7a3f9d\" font-size=\"10\">", x + 3,
-                        TOP + 10);
+    rc = mfs_buf_printf(out,
+                        "<text x=\"%.1f\" y=\"%d\" fill=\"#7a3f9d\" font-size=\"10\" "
+                        "text-anchor=\"%s\">",
+                        late ? x - 3 : x + 3, TOP + 10, late ? "end" : "start");
     if (!rc)
-        rc = put_text(m->text, out);
+        rc = put_text(m->text, WORDS, out);
     return rc ? rc : mfs_buf_printf(out, "</text>\n");
 }
 

@@ -60,15 +60,16 @@ ask 6
 head -c 40M /dev/urandom >"$MNT0/of-stage"
 ask 11
 cm_ mark 'read ü' || fail "cm mark"
+cat "$MNT1/of-stage" >/dev/null
+ask 11
 cm_ report --svg "$T/marked" || fail "cm report --svg"
 python3 - "$T/marked/hour-memory.svg" <<'PY' || fail "the marks of a picture: $(cat "$T/marked/hour-memory.svg")"
 import sys, xml.etree.ElementTree as tree
 space = "{http://www.w3.org/2000/svg}"
 titles = [p.find(space + "title").text for p in tree.parse(sys.argv[1]).iter(space + "path") if p.get("class") == "stage"]
-sys.exit('=write, "the" first' not in titles)
+late = next(t for t in tree.parse(sys.argv[1]).iter(space + "text") if t.text == "read ü")
+sys.exit('=write, "the" first' not in titles or late.get("text-anchor") != "end" or not 80 < float(late.get("x")) < 708)
 PY
-cat "$MNT1/of-stage" >/dev/null
-ask 11
 equal 2 "$(cm_ events --type mark --json | wc -l)" "marks"
 report
 cm_ report "$T/report.html" || fail "cm report"
