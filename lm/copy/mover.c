@@ -303,7 +303,7 @@ static int admit(struct mfs_ends *e, char word[MFS_MAC_TEXT])
 
     if (rc)
         return mfs_err_set(e->err, rc, "partition %u: %s", e->m->part, strerror(-rc));
-    rc = mfs_admin_admit(e->source, word, e->err);
+    rc = mfs_admin_admit(e->source, word, !e->m->moves, e->err);
     return rc && rc != -EAGAIN ? mfs_ends_source_failed(e, rc) : rc;
 }
 

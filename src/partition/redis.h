@@ -32,6 +32,7 @@ typedef void mfs_redis_on_event(struct RedisModuleCtx *ctx, struct mfs_redis_eve
 enum { MFS_REDIS_OK = 0, MFS_REDIS_ERR = 1 };
 enum { MFS_REDIS_READ = 1, MFS_REDIS_WRITE = 2 };
 enum { MFS_REDIS_STRING = 1, MFS_REDIS_HASH = 3, MFS_REDIS_SET = 4 }; /* types of keys */
+enum { MFS_REDIS_REPLY_ERROR = 1 };     /* type of what a call answers */
 #define MFS_REDIS_CLIENT_UNIX (1U << 4) /* flag of a client: by the UNIX socket */
 #define MFS_REDIS_OOM         (1 << 10) /* flag of a context: memory is full */
 #define MFS_REDIS_REPLICATED  (1 << 12) /* likewise: the command came from the process copied */
@@ -81,12 +82,14 @@ struct mfs_redis_api {
     struct RedisModuleCallReply *(*CallReplyArrayElement)(struct RedisModuleCallReply *, size_t);
     size_t (*CallReplyLength)(struct RedisModuleCallReply *);
     const char *(*CallReplyStringPtr)(struct RedisModuleCallReply *, size_t *);
+    int (*CallReplyType)(struct RedisModuleCallReply *);
     long long (*CallReplyInteger)(struct RedisModuleCallReply *);
     void (*FreeCallReply)(struct RedisModuleCallReply *);
     int (*ReplyWithStringBuffer)(struct RedisModuleCtx *, const char *, size_t);
     int (*ReplyWithNull)(struct RedisModuleCtx *);
     int (*ReplyWithError)(struct RedisModuleCtx *, const char *);
     int (*ReplyWithLongLong)(struct RedisModuleCtx *, long long);
+    int (*ReplyWithCallReply)(struct RedisModuleCtx *, struct RedisModuleCallReply *);
     int (*ReplyWithArray)(struct RedisModuleCtx *, long);
     void (*ReplySetArrayLength)(struct RedisModuleCtx *, long);
     int (*Replicate)(struct RedisModuleCtx *, const char *command, const char *format, ...);

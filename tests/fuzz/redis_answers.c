@@ -197,6 +197,19 @@ static const char *reply_text(struct RedisModuleCallReply *r, size_t *n)
     return r->text->p;
 }
 
+/* Errors are NULL. */
+static int reply_type(struct RedisModuleCallReply *r)
+{
+    return r->kind == INTEGER ? 2 : r->kind == ARRAY ? 3 : 0;
+}
+
+static int reply_reply(struct RedisModuleCtx *ctx, struct RedisModuleCallReply *r)
+{
+    (void)ctx;
+    FUZZ_CHECK(r->kind != ARRAY);
+    return give();
+}
+
 static long long integer_of(struct RedisModuleCallReply *r)
 {
     return r->kind == INTEGER ? r->integer : -1;
@@ -215,4 +228,6 @@ void fuzz_answers_give(struct fuzz_redis_api *api)
     api->redis.CallReplyLength = reply_length;
     api->redis.CallReplyStringPtr = reply_text;
     api->redis.CallReplyInteger = integer_of;
+    api->redis.CallReplyType = reply_type;
+    api->redis.ReplyWithCallReply = reply_reply;
 }

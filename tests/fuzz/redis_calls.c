@@ -6,12 +6,13 @@
 
 #include "redis_parts.h"
 
-#define FILTERS 4
-#define LOOKERS 2
-#define STRINGS (1 << 3) /* classes of notifications */
-#define SETS    (1 << 5)
-#define HASHES  (1 << 6)
-#define GENERIC (1 << 2)
+#define FILTERS   4
+#define LOOKERS   2
+#define RANGE_MAX 1000000
+#define STRINGS   (1 << 3) /* classes of notifications */
+#define SETS      (1 << 5)
+#define HASHES    (1 << 6)
+#define GENERIC   (1 << 2)
 
 struct RedisModuleCommandFilterCtx {
     struct RedisModuleString **word;
@@ -70,6 +71,24 @@ static struct RedisModuleCallReply *run_set(struct RedisModuleCtx *ctx,
 {
     (void)n;
     return changed(ctx, STRINGS, "set", word[1], fuzz_key_set(word[1], word[2]));
+}
+
+static struct RedisModuleCallReply *run_setrange(struct RedisModuleCtx *ctx,
+                                                 struct RedisModuleString **word, int n)
+{
+    char *behind;
+    long off = strtol(word[2]->p, &behind, 10);
+    long long is;
+
+    (void)n;
+    if (*behind || off < 0 || off > RANGE_MAX)
+        return NULL;
+    is = fuzz_key_setrange(word[1], (size_t)off, word[3]);
+    if (is < 0)
+        return NULL;
+    if (word[3]->n)
+        tell_key(ctx, STRINGS, "setrange", word[1]);
+    return fuzz_reply_integer(is);
 }
 
 static struct RedisModuleCallReply *run_hset(struct RedisModuleCtx *ctx,
@@ -190,10 +209,12 @@ struct RedisModuleCallReply *fuzz_call(struct RedisModuleCtx *ctx, struct RedisM
         const char *name;
         int least; /* words */
         run_fn *run;
-    } commands[] = {{"SET", 3, run_set},   {"HSET", 4, run_hset}, {"HMSET", 4, run_hset},
-                    {"HDEL", 3, run_hdel}, {"SADD", 3, run_sadd}, {"SREM", 3, run_srem},
-                    {"DEL", 2, run_del},   {"ACL", 3, run_acl},   {"SISMEMBER", 3, run_sismember},
-                    {"INFO", 2, run_info}, {"SCAN", 2, run_scan}};
+    } commands[] = {{"SET", 3, run_set},    {"HSET", 4, run_hset},
+                    {"HMSET", 4, run_hset}, {"SETRANGE", 4, run_setrange},
+                    {"HDEL", 3, run_hdel},  {"SADD", 3, run_sadd},
+                    {"SREM", 3, run_srem},  {"DEL", 2, run_del},
+                    {"ACL", 3, run_acl},    {"SISMEMBER", 3, run_sismember},
+                    {"INFO", 2, run_info},  {"SCAN", 2, run_scan}};
 
     fuzz_call_show(word, n);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
@@ -214,7 +235,7 @@ void fuzz_call_touch_all(struct RedisModuleCtx *ctx)
 
 /* ---- the functions --------------------------------------------------------------------------- */
 
-/* c: text, b: bytes and their number. */
+/* c: text, b: bytes and their number, s: a string. */
 static struct RedisModuleCallReply *call(struct RedisModuleCtx *ctx, const char *command,
                                          const char *format, ...)
 {
@@ -227,7 +248,11 @@ static struct RedisModuleCallReply *call(struct RedisModuleCtx *ctx, const char 
     word[n++] = fuzz_string(command, strlen(command));
     va_start(ap, format);
     for (; *format; format++) {
-        FUZZ_CHECK(n < FUZZ_WORDS && strchr("cb", *format));
+        FUZZ_CHECK(n < FUZZ_WORDS && strchr("cbs", *format));
+        if (*format == 's') {
+            word[n++] = fuzz_string_share(va_arg(ap, struct RedisModuleString *));
+            continue;
+        }
         p = va_arg(ap, const char *);
         word[n++] = fuzz_string(p, *format == 'c' ? strlen(p) : va_arg(ap, size_t));
     }

@@ -192,6 +192,7 @@ static int get(const char *name, void *function)
         REDIS(ReplyWithError),
         REDIS(ReplyWithLongLong),
         REDIS(ReplyWithArray),
+        REDIS(ReplyWithCallReply),
         REDIS(ReplySetArrayLength),
         REDIS(Replicate),
         REDIS(ReplicateVerbatim),
@@ -205,6 +206,7 @@ static int get(const char *name, void *function)
         REDIS(CallReplyArrayElement),
         REDIS(CallReplyLength),
         REDIS(CallReplyInteger),
+        REDIS(CallReplyType),
         REDIS(CallReplyStringPtr),
         REDIS(GetContextFlags),
         REDIS(GetClientId),
@@ -314,8 +316,9 @@ void fuzz_redis_hset(struct fuzz_input name, struct fuzz_input field, struct fuz
 
 void fuzz_redis_other(unsigned which, const struct fuzz_input *args, int n)
 {
-    static const char *const names[] = {"SET", "HSET",   "HDEL",    "SADD",  "SREM", "DEL",
-                                        "ACL", "HSETNX", "HINCRBY", "HMSET", "hset", "xyz"};
+    static const char *const names[] = {"SET",  "HSET", "HDEL",    "SADD",    "SREM",
+                                        "DEL",  "ACL",  "HSETNX",  "HINCRBY", "HMSET",
+                                        "hset", "xyz",  "SETRANGE"};
 
     run_other(names[which % (sizeof names / sizeof *names)], args, n);
 }

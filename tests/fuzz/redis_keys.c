@@ -322,6 +322,22 @@ bool fuzz_key_set(struct RedisModuleString *name, struct RedisModuleString *valu
     return true;
 }
 
+long long fuzz_key_setrange(struct RedisModuleString *name, size_t off,
+                            struct RedisModuleString *part)
+{
+    struct RedisModuleKey *key = open_key(NULL, name, MFS_REDIS_WRITE);
+    size_t old = value_length(key), n = off + part->n;
+    bool is = key_type(key) != MFS_REDIS_HASH && key_type(key) != MFS_REDIS_SET;
+
+    if (is && part->n)
+        is = string_truncate(key, n > old ? n : old) == MFS_REDIS_OK;
+    if (is && part->n)
+        memcpy(string_dma(key, &n, MFS_REDIS_WRITE) + off, part->p, part->n);
+    n = value_length(key);
+    close_key(key);
+    return is ? (long long)n : -1;
+}
+
 bool fuzz_key_hset(struct RedisModuleString *name, struct RedisModuleString *field,
                    struct RedisModuleString *value)
 {

@@ -36,9 +36,12 @@ bool fuzz_string_same(const struct RedisModuleString *a, const struct RedisModul
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
-/* As a client's SET, HSET, HDEL, SADD, SREM and DEL do it: whether something was changed. Keys of
- * another type stay as they are. */
+/* As a client's SET, SETRANGE, HSET, HDEL, SADD, SREM and DEL do it: whether something was changed.
+ * Keys of another type stay as they are. */
 bool fuzz_key_set(struct RedisModuleString *name, struct RedisModuleString *value);
+/* The value's length then; -1: an error. */
+long long fuzz_key_setrange(struct RedisModuleString *name, size_t off,
+                            struct RedisModuleString *part);
 bool fuzz_key_hset(struct RedisModuleString *name, struct RedisModuleString *field,
                    struct RedisModuleString *value);
 bool fuzz_key_hdel(struct RedisModuleString *name, struct RedisModuleString *field);

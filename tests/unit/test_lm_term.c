@@ -179,7 +179,7 @@ static struct mfs_msg_term prepare_terms(struct lm_world *w)
     assert_int_equal(mfs_admin_open(&admin, w->assigned[1].unix_path, NULL, 0,
                                     w->part[1].admin_password, 5 * MFS_SEC, &err),
                      0);
-    assert_int_equal(mfs_admin_admit(admin, word, &err), 0);
+    assert_int_equal(mfs_admin_admit(admin, word, true, &err), 0);
     mfs_admin_close(admin);
     return on;
 }

@@ -10,6 +10,9 @@
  * is copied to its exact size when it has become a whole stripe (mfs_sfit, which no caller waits
  * for).
  *
+ * Where no replica is wanted of a file's stripes, which its number says, mfs_here goes before what
+ * changes one: the replica is told no more than its length (decisions/0046).
+ *
  * A stripe whose bytes were lost (partition/journal/lost.h) takes no part of one: -EIO. A whole one
  * replaces it, though its length can't be told then. */
 #include "data/stripes/stripes.h"
@@ -18,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/ino.h"
 #include "base/log.h"
 #include "cluster/placement.h"
 #include "data/stripes/geometry.h"
@@ -68,7 +72,7 @@ static int plan_init(struct plan *p, struct mfs_store *store, const struct mfs_s
         spans += puts[i].nspans;
     p->shares = calloc(n, sizeof *p->shares);
     p->cmds = calloc(2 * n + spans, sizeof *p->cmds);
-    p->args = malloc((6 * n + 4 * spans) * sizeof *p->args);
+    p->args = malloc((6 * n + 5 * spans) * sizeof *p->args);
     p->nums = malloc(spans * sizeof *p->nums);
     return p->shares && p->cmds && p->args && p->nums ? 0 : -ENOMEM;
 }
@@ -106,10 +110,22 @@ static void add_cmd(struct plan *p, uint32_t part, const char *name, size_t len)
     add_arg(p, name, len);
 }
 
+/* One that changes the stripe. */
+static void add_change(struct plan *p, const struct mfs_stripe_put *put, uint32_t part,
+                       const char *name, size_t len)
+{
+    if (!put->stripe || !(put->ino & MFS_INO_ALONE)) {
+        add_cmd(p, part, name, len);
+        return;
+    }
+    add_cmd(p, part, "mfs_here", 8);
+    add_arg(p, name, len);
+}
+
 static void plan_sput(struct plan *p, const struct mfs_stripe_put *put, struct share *s,
                       uint32_t part)
 {
-    add_cmd(p, part, "mfs_sput", 8);
+    add_change(p, put, part, "mfs_sput", 8);
     add_arg(p, s->key, sizeof s->key);
     for (size_t i = put->nspans; i-- > 0;) {
         if (put->spans[i].len >= PUT_DIRECT)
@@ -125,7 +141,7 @@ static void plan_direct(struct plan *p, const struct mfs_stripe_put *put, struct
     for (size_t i = put->nspans; i-- > 0;) {
         if (put->spans[i].len < PUT_DIRECT)
             continue;
-        add_cmd(p, part, "SETRANGE", 8);
+        add_change(p, put, part, "SETRANGE", 8);
         add_arg(p, s->key, sizeof s->key);
         add_num(p, put->spans[i].off);
         add_arg(p, put->spans[i].p, put->spans[i].len);
@@ -163,7 +179,7 @@ static void plan_put(struct plan *p, const struct mfs_stripe_put *put, struct sh
         s->strlen_first = true;
         add_cmd(p, part, "STRLEN", 6);
         add_arg(p, s->key, sizeof s->key);
-        add_cmd(p, part, "SET", 3);
+        add_change(p, put, part, "SET", 3);
         add_arg(p, s->key, sizeof s->key);
         add_arg(p, put->spans[0].p, put->spans[0].len);
     } else {

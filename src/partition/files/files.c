@@ -331,27 +331,38 @@ static bool mends(const struct mfs_parts *p, struct RedisModuleKey *key)
     return true;
 }
 
-/* mfs_sput key off bytes [off bytes …]: old and new length. */
-int mfs_command_sput(const struct mfs_request *r)
+bool mfs_stripe_put_parts(const struct mfs_request *r)
 {
     const struct mfs_parts parts = {.r = r, .first = 2, .at = -1};
     int64_t last = parts_end(&parts);
     struct RedisModuleKey *key;
+    bool whole;
     size_t old;
 
-    if (last < 0)
-        return mfs_request_fail(r, EINVAL, "not of a stripe");
-    key = mfs_redis.OpenKey(r->ctx, r->argv[1], MFS_REDIS_WRITE);
-    if (!mends(&parts, key)) {
-        mfs_key_close(key);
-        return mfs_request_fail(r, EIO, "the rest of the stripe is lost");
+    if (last < 0) {
+        mfs_request_fail(r, EINVAL, "not of a stripe");
+        return false;
     }
-    old = write_parts(&parts, key, (size_t)last);
+    key = mfs_redis.OpenKey(r->ctx, r->argv[1], MFS_REDIS_WRITE);
+    whole = mends(&parts, key);
+    old = whole ? write_parts(&parts, key, (size_t)last) : 0;
     mfs_key_close(key);
-    mfs_redis.ReplicateVerbatim(r->ctx);
+    if (!whole) {
+        mfs_request_fail(r, EIO, "the rest of the stripe is lost");
+        return false;
+    }
     mfs_redis.ReplyWithArray(r->ctx, 2);
     mfs_redis.ReplyWithLongLong(r->ctx, (long long)old);
-    return mfs_redis.ReplyWithLongLong(r->ctx, last > (int64_t)old ? last : (long long)old);
+    mfs_redis.ReplyWithLongLong(r->ctx, last > (int64_t)old ? last : (long long)old);
+    return true;
+}
+
+/* mfs_sput key off bytes [off bytes …]: old and new length. */
+int mfs_command_sput(const struct mfs_request *r)
+{
+    if (mfs_stripe_put_parts(r))
+        mfs_redis.ReplicateVerbatim(r->ctx);
+    return MFS_REDIS_OK;
 }
 
 enum { INO = 1, TIME, SIZE, END, ROOM, SID, NAMED, CUTS, DROP, PARTS }; /* of mfs_commit */

@@ -58,4 +58,7 @@ struct mfs_span mfs_file_appender(struct RedisModuleKey *place);
 bool mfs_file_end_is_leased(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_span sid,
                             char holder[MFS_SESSION_LEN]);
 
+/* mfs_sput, of any name: answers. False: nothing was done. */
+bool mfs_stripe_put_parts(const struct mfs_request *r);
+
 #endif

@@ -1,9 +1,10 @@
 /* Terms, as commands. Of the process that serves:
  *
  *     mfs_term                                    → [has terms?, ms that are left]
- *     mfs_term admit USER WORD                    a process that logs on so may follow, and no
- * other any more; an error while there are terms mfs_term begin HOST PORT USER PASSWORD WORD serve
- * only while that process consents; an error unless it is the one that was admitted by WORD
+ *     mfs_term admit USER WORD [replica]          a process that logs on so may follow, and no
+ *                                                 other any more; an error while there are terms
+ *     mfs_term begin HOST PORT USER PASSWORD WORD serve only while that process consents; an error
+ *                                                 unless it is the one that was admitted by WORD
  *     mfs_term end [WORD]                         serve without; an error if another one has been
  *                                                 admitted than by WORD
  *     mfs_alone                                   → 1 without terms, 0 with; a client's command
@@ -21,7 +22,10 @@
  * WAIT counts all replicas that follow. So as long as there are terms only the one replica may
  * follow which may take over, and none that was given up and does not know that (decisions/0026):
  * admitting one closes the links of all others and makes the server forget by which word they
- * logged on.
+ * logged on. Whether it is a replica, or is to take this process' place in a move, is said then and
+ * does not change (a process has one word as long as it lives, and begins with a whole copy): so
+ * all that follows in the stream after that copy was meant for what it is, also what it asks for
+ * once more after its link broke (files/here.c).
  *
  * The filter gives a refused command another name, for which no client has the right: so it is
  * answered with NOPERM before anything is executed, just as by a fence, and clients do what they do
@@ -49,6 +53,7 @@ static_assert(10 * SLACK_MS < MFS_TERM_MS, "a replica takes over soon after the 
 static bool withdrawn;
 static int64_t consented;           /* mfs_term_clock; 0: never */
 static char admitted[WORD_MAX + 1]; /* the word by which a process may follow; "": none may */
+static bool replica;                /* that process is one */
 
 /* What goes on without a term: logging on, looking, and what Local Managers and replicas do. */
 static const char *const allowed[] = {
@@ -131,6 +136,7 @@ static bool replace_follower(struct RedisModuleCtx *ctx, struct RedisModuleStrin
     if (gone)
         mfs_redis.FreeCallReply(gone);
     admitted[0] = '\0';
+    replica = false;
     snprintf(password, sizeof password, ">%s", mfs_redis.StringPtrLen(word, NULL));
     if (!is_done(mfs_redis.Call(ctx, "ACL", "cscccccc", "SETUSER", user, "reset", "on", password,
                                 "+ping", "+replconf", "+psync")))
@@ -144,17 +150,25 @@ static bool is_admitted(struct RedisModuleString *word)
     return admitted[0] && !strcmp(mfs_redis.StringPtrLen(word, NULL), admitted);
 }
 
-static int admit(struct RedisModuleCtx *ctx, struct RedisModuleString **argv)
+bool mfs_term_follower_is_replica(void)
+{
+    return replica;
+}
+
+static int admit(struct RedisModuleCtx *ctx, struct RedisModuleString **argv, bool as_replica)
 {
     size_t n;
 
     mfs_redis.StringPtrLen(argv[3], &n);
     if (!n || n > WORD_MAX)
         return mfs_redis.ReplyWithError(ctx, "ERR no such word");
-    if (!is_admitted(argv[3]) && mfs_consent_needed())
+    if (is_admitted(argv[3]))
+        return mfs_redis.ReplyWithLongLong(ctx, 1);
+    if (mfs_consent_needed())
         return mfs_redis.ReplyWithError(ctx, "BUSY this partition's process has a replica");
-    if (!is_admitted(argv[3]) && !replace_follower(ctx, argv[2], argv[3]))
+    if (!replace_follower(ctx, argv[2], argv[3]))
         return mfs_redis.ReplyWithError(ctx, "ERR no such user");
+    replica = as_replica;
     return mfs_redis.ReplyWithLongLong(ctx, 1);
 }
 
@@ -194,13 +208,15 @@ int mfs_command_term(const struct mfs_request *r)
     if (argc == 1)
         return reply_term(ctx);
     if (argc == 4 && !strcasecmp(what, "admit"))
-        return admit(ctx, argv);
+        return admit(ctx, argv, false);
+    if (argc == 5 && !strcasecmp(what, "admit") &&
+        !strcasecmp(mfs_redis.StringPtrLen(argv[4], NULL), "replica"))
+        return admit(ctx, argv, true);
     if (argc == 7 && !strcasecmp(what, "begin"))
         return begin(ctx, argv);
     if (argc > 3 || strcasecmp(what, "end"))
-        return mfs_redis.ReplyWithError(
-            ctx,
-            "ERR mfs_term [admit USER WORD | begin HOST PORT USER PASSWORD WORD | end [WORD]]");
+        return mfs_redis.ReplyWithError(ctx, "ERR mfs_term [admit USER WORD [replica] | begin HOST "
+                                             "PORT USER PASSWORD WORD | end [WORD]]");
     if (argc == 3 && !is_admitted(argv[2]))
         return mfs_redis.ReplyWithError(ctx, "ERR another process may follow");
     mfs_consent_end();

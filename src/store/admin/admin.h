@@ -81,9 +81,11 @@ int mfs_admin_replication(struct mfs_admin *admin, bool full, struct mfs_admin_r
  * copy of, as MFS_REDIS_COPY. 0 or a negative errno. */
 int mfs_admin_copy_word(const char *password, char word[MFS_MAC_TEXT]);
 /* From now on only a process that has that word may be a copy of this process; the links of all
- * others are closed. Harmless to repeat. Refused (-EAGAIN) while this process serves by terms with
+ * others are closed. `replica`: it is to follow, and need not have bytes of files of which no
+ * replica is wanted (decisions/0046); else it is sent everything. Harmless to repeat, which does
+ * not make it the other. Refused (-EAGAIN) while this process serves by terms with
  * another replica (src/partition/replica/term.h). */
-int mfs_admin_admit(struct mfs_admin *admin, const char *word, struct mfs_err *err);
+int mfs_admin_admit(struct mfs_admin *admin, const char *word, bool replica, struct mfs_err *err);
 /* Makes the process a copy of host:port, to which it logs on as MFS_REDIS_COPY with that word.
  * Returns at once; the copy is whole when `link_up` says so. */
 int mfs_admin_replicate(struct mfs_admin *admin, const char *host, uint16_t port, const char *word,

@@ -18,7 +18,7 @@ int mfs_admin_copy_word(const char *password, char word[MFS_MAC_TEXT])
     return mfs_mac(password, strlen(password), fields, sizeof fields / sizeof *fields, word);
 }
 
-int mfs_admin_admit(struct mfs_admin *admin, const char *word, struct mfs_err *err)
+int mfs_admin_admit(struct mfs_admin *admin, const char *word, bool replica, struct mfs_err *err)
 {
     struct mfs_args args;
 
@@ -26,6 +26,8 @@ int mfs_admin_admit(struct mfs_admin *admin, const char *word, struct mfs_err *e
     mfs_args_str(&args, "admit");
     mfs_args_str(&args, MFS_REDIS_COPY);
     mfs_args_str(&args, word);
+    if (replica)
+        mfs_args_str(&args, "replica");
     return mfs_admin_plain(admin, &args, err);
 }
 
