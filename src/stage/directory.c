@@ -87,6 +87,28 @@ int mfs_stage_dir_learn(struct mfs_stage_dir *d)
     return 0;
 }
 
+int mfs_stage_each_name(int dir, bool (*each)(void *arg, const struct dirent *e), void *arg)
+{
+    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = fd < 0 ? -errno : 0;
+    DIR *names = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *e;
+
+    if (fd >= 0 && !names) {
+        close(fd);
+        return -ENOMEM;
+    }
+    for (bool more = names; more;) {
+        errno = 0;
+        e = readdir(names);
+        if (!e)
+            rc = -errno;
+        more = e && (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || each(arg, e));
+    }
+    if (names)
+        closedir(names);
+    return rc;
+}
+
 /* Its own part of a path comes behind those of the directories above it. */
 static size_t put_path(const struct mfs_stage_dir *d, bool target, char *out, size_t n)
 {

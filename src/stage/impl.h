@@ -2,6 +2,8 @@
 #ifndef MFS_STAGE_IMPL_H
 #define MFS_STAGE_IMPL_H
 
+#include <assert.h>
+#include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -12,6 +14,13 @@
 
 #define MFS_STAGE_BUFFER (1U << 20)           /* bytes of a read and a write */
 #define MFS_STAGE_PIECE  ((uint64_t)64 << 20) /* of a large file, copied at a time */
+
+/* A key of tables. */
+struct mfs_stage_inode {
+    dev_t dev;
+    ino_t ino;
+};
+static_assert(sizeof(struct mfs_stage_inode) == sizeof(dev_t) + sizeof(ino_t), "has no padding");
 
 struct mfs_stage_left;
 struct mfs_stage_links;
@@ -34,6 +43,7 @@ struct mfs_stage {
     uint32_t stripe_size;            /* likewise, bytes */
     uint64_t longest;                /* bytes of a file that this process may write */
     uint64_t id;                     /* of what this call is to do: the same in each repetition */
+    unsigned turn;                   /* any number: where this process begins among names */
     dev_t dev;                       /* of the target, … */
     ino_t ino;                       /* … which a source may lie around */
     struct stat self;                /* st_uid and st_gid: that files of this process have */
@@ -96,6 +106,10 @@ bool mfs_stage_walk_deferred(struct mfs_stage *s);
 
 /* ---- directory.c ----------------------------------------------------------------------------- */
 
+/* Calls for each name in the directory but "." and "..", until that returns false. 0 or a negative
+ * errno. */
+int mfs_stage_each_name(int dir, bool (*each)(void *arg, const struct dirent *e), void *arg);
+
 struct mfs_stage_dir *mfs_stage_dir_create(struct mfs_stage *s, struct mfs_stage_dir *parent,
                                            const char *from, const char *to); /* NULL: ENOMEM */
 void mfs_stage_dir_get(struct mfs_stage_dir *d);
@@ -153,6 +167,9 @@ void mfs_stage_places_destroy(struct mfs_stage_places *p);
  * the partition of `name`, so that renaming it is one step there and looking it up is, too. */
 void mfs_stage_temporary(const struct mfs_stage_dir *d, const char *name,
                          char out[MFS_STAGE_TEMPORARY_MAX]);
+
+/* Is it such a name, of whichever call? */
+bool mfs_stage_is_temporary(const char *name);
 
 /* Two that are the same call must not run at a time. A descriptor to keep open, or a negative errno
  * with the reason. */

@@ -6,8 +6,6 @@
  *
  * Of a directory that is walked through all names are listed, once; of one into which single files
  * come, which may be large, each is looked up. */
-#include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -44,40 +42,21 @@ void mfs_stage_left_destroy(struct mfs_stage_left *l)
     free(l);
 }
 
-static int add(struct mfs_stage_left *l, const char *name)
+static bool add(void *arg, const struct dirent *e)
 {
-    char **longer = realloc(l->name, (l->n + 1) * sizeof *longer);
+    struct mfs_stage_left *l = arg;
+    char **longer;
 
-    if (!longer)
-        return -ENOMEM;
-    l->name = longer;
-    longer[l->n] = strdup(name);
-    if (!longer[l->n])
-        return -ENOMEM;
-    l->n++;
-    return 0;
-}
-
-static int list(struct mfs_stage_left *l, int dir)
-{
-    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
-    DIR *names = fd < 0 ? NULL : fdopendir(fd);
-    const struct dirent *e;
-
-    if (!names) {
-        rc = fd < 0 ? -errno : -ENOMEM;
-        if (fd >= 0)
-            close(fd);
-        return rc;
+    if (!mfs_stage_is_temporary(e->d_name))
+        return true;
+    longer = realloc(l->name, (l->n + 1) * sizeof *longer);
+    if (longer) {
+        l->name = longer;
+        longer[l->n] = strdup(e->d_name);
     }
-    errno = 0;
-    while (!rc && (e = readdir(names)))
-        if (!strncmp(e->d_name, MFS_STAGE_TEMPORARY, strlen(MFS_STAGE_TEMPORARY)))
-            rc = add(l, e->d_name);
-    if (!rc && errno)
-        rc = -errno;
-    closedir(names);
-    return rc;
+    l->unknown = !longer || !longer[l->n];
+    l->n += !l->unknown;
+    return !l->unknown;
 }
 
 static int by_name(const void *a, const void *b)
@@ -88,8 +67,8 @@ static int by_name(const void *a, const void *b)
 static void learn(struct mfs_stage_left *l, int dir)
 {
     pthread_mutex_lock(&l->mutex);
-    if (!l->ready)
-        l->unknown = list(l, dir) < 0;
+    if (!l->ready && mfs_stage_each_name(dir, add, l) < 0)
+        l->unknown = true;
     if (!l->ready && l->n)
         qsort(l->name, l->n, sizeof *l->name, by_name);
     l->ready = true;

@@ -13,13 +13,8 @@
 #include "stage/content.h"
 #include "stage/impl.h"
 
-struct inode {
-    dev_t dev;
-    ino_t ino;
-};
-
 struct links_entry {
-    struct inode key;
+    struct mfs_stage_inode key;
     char *to;                       /* its first name in the target; NULL: being copied */
     struct mfs_stage_item *waiting; /* other names, until it is known */
     UT_hash_handle hh;
@@ -57,12 +52,9 @@ void mfs_stage_links_destroy(struct mfs_stage_links *l)
 
 static struct links_entry *find(struct mfs_stage_links *l, const struct stat *st)
 {
+    const struct mfs_stage_inode key = {st->st_dev, st->st_ino};
     struct links_entry *e;
-    struct inode key;
 
-    memset(&key, 0, sizeof key);
-    key.dev = st->st_dev;
-    key.ino = st->st_ino;
     HASH_FIND(hh, l->table, &key, sizeof key, e);
     return e;
 }
@@ -151,8 +143,7 @@ bool mfs_stage_link_begin(struct mfs_stage_item *i, const struct stat *st)
     if (!e) {
         e = calloc(1, sizeof *e);
         if (e) { /* or it becomes a file of its own */
-            e->key.dev = st->st_dev;
-            e->key.ino = st->st_ino;
+            e->key = (struct mfs_stage_inode){st->st_dev, st->st_ino};
             HASH_ADD(hh, l->table, key, sizeof e->key, e);
             if (!e->hh.tbl)
                 free(e);

@@ -1,5 +1,4 @@
 /* What processes have left that died or are stopped, where several copy at a time. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -66,40 +65,41 @@ static void end_change(int dir, const struct stat *st)
     futimens(dir, times);
 }
 
+struct look {
+    const struct mfs_stage *stage;
+    int dir;
+    const struct stat *st;
+    bool changes;
+};
+
+static bool look_at(void *arg, const struct dirent *e)
+{
+    struct look *l = arg;
+
+    if (!is_temporary(l->stage, e->d_name))
+        return true;
+    if (!l->changes)
+        begin_change(l->dir, l->st);
+    l->changes = true;
+    remove_dead(l->stage, l->dir, e->d_name);
+    return true;
+}
+
 static void look_through(const struct mfs_stage *s, int dir, const struct stat *st)
 {
-    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *names = fd < 0 ? NULL : fdopendir(fd);
-    const struct dirent *e;
-    bool changes = false;
+    struct look l = {s, dir, st, false};
 
-    if (!names && fd >= 0)
-        close(fd);
-    while (names && (e = readdir(names))) {
-        if (!is_temporary(s, e->d_name))
-            continue;
-        if (!changes)
-            begin_change(dir, st);
-        changes = true;
-        remove_dead(s, dir, e->d_name);
-    }
-    if (changes)
+    mfs_stage_each_name(dir, look_at, &l);
+    if (l.changes)
         end_change(dir, st);
-    if (names)
-        closedir(names);
 }
 
 /* ---- directories ----------------------------------------------------------------------------- */
 
 /* Once each, and when no task runs: what two sources have in one directory is made through two
  * descriptors of it, of which neither knows when the other one's is done. */
-struct inode {
-    dev_t dev;
-    ino_t ino;
-};
-
 struct remains_dir {
-    struct inode key;
+    struct mfs_stage_inode key;
     char *path;
     UT_hash_handle hh;
 };
@@ -140,7 +140,7 @@ void mfs_stage_remains_destroy(struct mfs_stage_remains *r)
 }
 
 /* With the mutex held. Without memory it is left as it is. */
-static void add(struct mfs_stage_remains *r, const struct inode *key, const char *path)
+static void add(struct mfs_stage_remains *r, const struct mfs_stage_inode *key, const char *path)
 {
     struct remains_dir *d = calloc(1, sizeof *d);
 
@@ -156,16 +156,13 @@ static void add(struct mfs_stage_remains *r, const struct inode *key, const char
 
 void mfs_stage_remains_note(const struct mfs_stage_dir *d)
 {
+    const struct mfs_stage_inode key = {d->to_dev, d->to_ino};
     struct mfs_stage_remains *r = d->stage->remains;
     struct remains_dir *known;
-    struct inode key;
     char path[PATH_MAX];
 
     if (!d->stage->plan->shared)
         return;
-    memset(&key, 0, sizeof key);
-    key.dev = d->to_dev;
-    key.ino = d->to_ino;
     mfs_stage_path(d, NULL, true, path, sizeof path);
     pthread_mutex_lock(&r->mutex);
     HASH_FIND(hh, r->table, &key, sizeof key, known);

@@ -313,6 +313,7 @@ static int begin(struct mfs_stage *s, struct mfs_err *err)
     s->self.st_uid = geteuid();
     s->self.st_gid = getegid();
     s->longest = longest();
+    mfs_random(&s->turn, sizeof s->turn); /* without, it begins as others do */
     s->leader = -1;
     pthread_mutex_init(&s->mutex, NULL);
     s->tally = mfs_stage_tally_create(s->plan->progress, s->plan->watch);

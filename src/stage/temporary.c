@@ -33,6 +33,11 @@ void mfs_stage_temporary(const struct mfs_stage_dir *d, const char *name,
     }
 }
 
+bool mfs_stage_is_temporary(const char *name)
+{
+    return !strncmp(name, MFS_STAGE_TEMPORARY, strlen(MFS_STAGE_TEMPORARY));
+}
+
 /* ---- one such call at a time ----------------------------------------------------------------- */
 
 static void name_of_lock(const struct mfs_stage *s, const char *what,

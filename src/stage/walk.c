@@ -1,6 +1,5 @@
 /* Finds what there is to copy. A directory's task opens both sides and adds a task for each name in
  * it; what a name is, the task itself looks up, so that many look-ups are under way at a time. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,6 +8,8 @@
 #include <unistd.h>
 
 #include "stage/impl.h"
+
+#define NAMES_MOST 1024
 
 struct mfs_stage_item *mfs_stage_item_create(struct mfs_stage_dir *dir, const char *from,
                                              const char *to)
@@ -120,48 +121,61 @@ static bool open_source(struct mfs_stage_dir *d, const struct mfs_stage_item *i)
     return true;
 }
 
-static void add(struct mfs_stage_dir *d, const struct dirent *e)
-{
-    const char *name = e->d_name;
-    struct mfs_stage_item *i;
+/* Names that have been read, and not walked yet. */
+struct names {
+    struct mfs_stage_dir *dir;
+    unsigned n, most;
+    struct {
+        struct mfs_stage_item *item;
+        void (*walk)(struct mfs_stage_item *i);
+    } of[NAMES_MOST];
+};
 
-    if (!strcmp(name, ".") || !strcmp(name, ".."))
-        return;
-    if (!strncmp(name, MFS_STAGE_TEMPORARY, strlen(MFS_STAGE_TEMPORARY))) {
-        mfs_stage_tally_add(d->stage->tally, MFS_STAGE_LEFT_OUT, 1);
-        return;
+static void walk_names(struct names *l)
+{
+    unsigned first = l->n ? l->dir->stage->turn % l->n : 0;
+
+    for (unsigned i = 0; i < l->n; i++) {
+        unsigned at = (first + i) % l->n;
+
+        l->of[at].walk(l->of[at].item);
+        mfs_stage_pool_help(l->dir->stage->pool);
     }
-    i = mfs_stage_item_create(d, name, name);
-    if (!i)
-        return;
-    if (e->d_type == DT_DIR)
-        mfs_stage_walk_directory(i);
-    else
-        mfs_stage_walk_item(i);
+    l->n = 0;
 }
 
+static bool add(void *arg, const struct dirent *e)
+{
+    struct names *l = arg;
+    struct mfs_stage *s = l->dir->stage;
+    struct mfs_stage_item *i;
+
+    if (mfs_stage_ends(s))
+        return false;
+    if (mfs_stage_is_temporary(e->d_name)) {
+        mfs_stage_tally_add(s->tally, MFS_STAGE_LEFT_OUT, 1);
+        return true;
+    }
+    i = mfs_stage_item_create(l->dir, e->d_name, e->d_name);
+    if (!i)
+        return true;
+    l->of[l->n].item = i;
+    l->of[l->n].walk = e->d_type == DT_DIR ? mfs_stage_walk_directory : mfs_stage_walk_item;
+    if (++l->n == l->most)
+        walk_names(l);
+    return true;
+}
+
+/* Of processes that see the same names in the same order each begins elsewhere among so many of
+ * them: else each would find the others at work at each name. */
 static void add_all(struct mfs_stage_dir *d)
 {
-    int fd = openat(d->from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *names = fd < 0 ? NULL : fdopendir(fd);
-    const struct dirent *e;
+    struct names names = {.dir = d, .most = d->stage->plan->shared ? NAMES_MOST : 1};
+    int rc = mfs_stage_each_name(d->from, add, &names);
 
-    errno = fd < 0 || names ? errno : ENOMEM;
-    while (names && !mfs_stage_ends(d->stage)) {
-        errno = 0;
-        e = readdir(names);
-        if (!e)
-            break;
-        add(d, e);
-        mfs_stage_pool_help(d->stage->pool);
-        errno = 0;
-    }
-    if (errno)
-        mfs_stage_fail(d->stage, d, NULL, false, -errno, "%s", strerror(errno));
-    if (names)
-        closedir(names);
-    else if (fd >= 0)
-        close(fd);
+    walk_names(&names);
+    if (rc)
+        mfs_stage_fail(d->stage, d, NULL, false, rc, "%s", strerror(-rc));
 }
 
 /* What is the target itself has the lock in it, whose end changes its times. */

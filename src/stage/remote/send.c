@@ -1,6 +1,5 @@
 /* What there is to send to a server: files of trees, found below open directories, so that one that
  * becomes a link meanwhile does not lead elsewhere. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -18,52 +17,39 @@ static void tell(const struct mfs_stage_dir *d, const char *name, int code)
 
 static void send_any(struct mfs_stage_dir *d, const char *name, const char *to);
 
-static bool is_temporary(const char *name)
-{
-    return !strncmp(name, MFS_STAGE_TEMPORARY, strlen(MFS_STAGE_TEMPORARY));
-}
+/* A directory, and where its files go. */
+struct names {
+    struct mfs_stage_dir *dir;
+    const char *to;
+    bool any;
+};
 
-/* One of a directory's names. */
-static void send_name(struct mfs_stage_dir *d, const char *name, const char *to)
+static bool send_name(void *arg, const struct dirent *e)
 {
+    struct names *l = arg;
+    struct mfs_stage_dir *d = l->dir;
     char below[PATH_MAX];
 
-    if (is_temporary(name))
+    l->any = true;
+    if (mfs_stage_is_temporary(e->d_name))
         mfs_stage_tally_add(d->stage->tally, MFS_STAGE_LEFT_OUT, 1);
-    else if (mfs_text_format(below, sizeof below, "%s%s%s", to, *to ? "/" : "", name))
-        tell(d, name, -ENAMETOOLONG);
+    else if (mfs_text_format(below, sizeof below, "%s%s%s", l->to, *l->to ? "/" : "", e->d_name))
+        tell(d, e->d_name, -ENAMETOOLONG);
     else
-        send_any(d, name, below);
+        send_any(d, e->d_name, below);
+    return !mfs_stage_ends(d->stage);
 }
 
 /* A server has no directory but by a file in it. */
 static void send_all(struct mfs_stage_dir *d, const char *to)
 {
-    int fd = fcntl(d->from, F_DUPFD_CLOEXEC, 0);
-    DIR *names = fd < 0 ? NULL : fdopendir(fd);
-    const struct dirent *e;
-    bool empty = true;
+    struct names names = {d, to, false};
+    int rc = mfs_stage_each_name(d->from, send_name, &names);
 
-    if (fd >= 0 && !names)
-        close(fd);
-    errno = fd < 0 || names ? errno : ENOMEM;
-    while (names && !mfs_stage_ends(d->stage)) {
-        errno = 0;
-        e = readdir(names);
-        if (!e)
-            break;
-        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
-            continue;
-        empty = false;
-        send_name(d, e->d_name, to);
-        errno = 0;
-    }
-    if (errno)
-        tell(d, NULL, -errno);
-    else if (empty)
+    if (rc)
+        tell(d, NULL, rc);
+    else if (!names.any)
         mfs_stage_tally_add(d->stage->tally, MFS_STAGE_LEFT_OUT, 1);
-    if (names)
-        closedir(names);
 }
 
 static void send_directory(struct mfs_stage_dir *in, const char *name, const char *to)
