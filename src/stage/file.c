@@ -164,13 +164,24 @@ struct runner {
     int from; /* the source, open for this one alone; -1: as the file has it */
 };
 
-/* Only what the target has for certain is noted. What could not be stored is told to one fsync
- * only: the one at the end may succeed. */
+/* So that it is certain that the target has it. For the time of an fsync the kernel locks the file,
+ * and nobody could write: to a mount closing a descriptor brings the same, and locks nothing. */
+static int store(const struct mfs_stage_file *f)
+{
+    int fd;
+
+    if (!f->item->dir->stage->nparts)
+        return fdatasync(f->to) < 0 ? -errno : 0;
+    fd = dup(f->to);
+    return fd < 0 || close(fd) < 0 ? -errno : 0;
+}
+
+/* What could not be stored is told to one call only: the one at the end may succeed. */
 static void note(struct mfs_stage_file *f, uint32_t n)
 {
-    if (fdatasync(f->to) < 0) {
-        int rc = -errno, none = 0;
+    int rc = store(f), none = 0;
 
+    if (rc) {
         if (atomic_compare_exchange_strong(&f->rc, &none, rc))
             tell(f, false, rc, NULL);
         return;
@@ -276,12 +287,19 @@ static void add_pieces(struct mfs_stage_file *f)
 
 /* ---- the temporary file ---------------------------------------------------------------------- */
 
+/* Into a deployment what is large does not go through the kernel's pages: the copy and the memory
+ * for it are saved, and writers of one file do not wait for each other. */
+static int passes_pages(const struct mfs_stage_file *f)
+{
+    return f->record.n && f->item->dir->stage->nparts ? O_DIRECT : 0;
+}
+
 static int create(struct mfs_stage_file *f)
 {
     const struct mfs_stage_dir *d = f->item->dir;
     bool ours = f->st.st_uid == d->stage->self.st_uid && f->st.st_gid == d->gid && !d->acl;
     int flags = (d->stage->plan->verify || f->item->has_sum ? O_RDWR : O_WRONLY) | O_CREAT |
-                O_EXCL | O_CLOEXEC;
+                O_EXCL | O_CLOEXEC | passes_pages(f);
 
     f->created = f->st.st_mode & (ours ? 0777 : 0700);
     f->to = openat(d->to, f->temporary, flags, f->created);
@@ -295,7 +313,8 @@ static bool resume(struct mfs_stage_file *f)
 
     if (!f->record.n)
         return false;
-    f->to = openat(d->to, f->temporary, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    f->to =
+        openat(d->to, f->temporary, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | passes_pages(f));
     if (f->to >= 0 && mfs_stage_is_own(d->stage, f->to) &&
         mfs_stage_record_load(&f->record, f->to)) {
         f->created = (mode_t)-1; /* not known */
@@ -312,7 +331,7 @@ static bool resume(struct mfs_stage_file *f)
 static int open_shared(struct mfs_stage_file *f)
 {
     const struct mfs_stage_dir *d = f->item->dir;
-    int rc = create(f), flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    int rc = create(f), flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | passes_pages(f);
 
     if (rc == -EEXIST) {
         f->created = (mode_t)-1;
