@@ -15,6 +15,8 @@
 #ifndef MFS_PROTO_PUT_H
 #define MFS_PROTO_PUT_H
 
+#include <limits.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/ioctl.h>
 
@@ -33,5 +35,16 @@ static inline int mfs_put_is(unsigned command)
 {
     return (command & ~((unsigned)_IOC_SIZEMASK << _IOC_SIZESHIFT)) == MFS_PUT(0U);
 }
+
+/* A request, taken apart. */
+struct mfs_put_parts {
+    struct mfs_put_request head;
+    char name[NAME_MAX + 1];
+    const void *content; /* in the request */
+    size_t content_len;
+};
+
+/* 0, or a negative errno: -EINVAL; -ENAMETOOLONG; -EEXIST, of "." and "..". Pure. */
+int mfs_put_parse(const void *request, size_t len, struct mfs_put_parts *parts);
 
 #endif

@@ -1,7 +1,6 @@
 /* Ioctls: whole small files, made by one request (proto/put.h), and opens that are no readings. */
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <linux/capability.h>
@@ -12,8 +11,6 @@
 #include "proto/put.h"
 #include "proto/reading.h"
 #include "vfs/names/access.h"
-
-#define NS_END 1000000000U
 
 /* Numbers of users are those that this process knows: who is in a name space of its own is refused
  * where another owner than itself is asked for. */
@@ -50,48 +47,29 @@ static int permits(void *arg, const struct mfs_attr *dir)
     return rc == -EACCES && mfs_op_may_as_owner(req, CAP_DAC_OVERRIDE, dir) ? 0 : rc;
 }
 
-static int check(const struct mfs_put_request *r, const char *rest, size_t len)
-{
-    if (r->name_len == 0 || r->name_len > len || (r->mode & ~(uint32_t)(0777 | S_ISVTX)) != 0 ||
-        r->atime_ns >= NS_END || r->mtime_ns >= NS_END)
-        return -EINVAL;
-    if (memchr(rest, '/', r->name_len) != NULL || memchr(rest, '\0', r->name_len) != NULL)
-        return -EINVAL;
-    if (rest[0] == '.' && (r->name_len == 1 || (r->name_len == 2 && rest[1] == '.')))
-        return -EEXIST;
-    return r->name_len > MFS_NAME_LEN_MAX ? -ENAMETOOLONG : 0;
-}
-
 static int put(fuse_req_t req, struct mfs_fuse *m, uint64_t dir, const char *in, size_t len)
 {
     const struct mfs_cred cred = mfs_op_cred(req);
-    char name[MFS_NAME_LEN_MAX + 1];
-    struct mfs_put_request r;
+    struct mfs_put_parts p;
     struct mfs_attr attr;
     struct mfs_vfs_put put;
-    int rc;
+    int rc = mfs_put_parse(in, len, &p);
 
-    if (len < sizeof r)
-        return -EINVAL;
-    memcpy(&r, in, sizeof r);
-    rc = check(&r, in + sizeof r, len - sizeof r);
-    if (rc == 0 && !may_give(req, &r))
+    if (rc == 0 && !may_give(req, &p.head))
         rc = -EPERM;
     if (rc < 0)
         return rc;
-    attr = (struct mfs_attr){.mode = r.mode,
-                             .uid = r.uid,
-                             .gid = r.gid,
-                             .atime = {r.atime, (long)r.atime_ns},
-                             .mtime = {r.mtime, (long)r.mtime_ns}};
-    memcpy(name, in + sizeof r, r.name_len);
-    name[r.name_len] = '\0';
-    if (dir == mfs_nodeids_ino(FUSE_ROOT_ID) && mfs_inside_names(FUSE_ROOT_ID, name))
+    if (dir == mfs_nodeids_ino(FUSE_ROOT_ID) && mfs_inside_names(FUSE_ROOT_ID, p.name))
         return -EACCES;
+    attr = (struct mfs_attr){.mode = p.head.mode,
+                             .uid = p.head.uid,
+                             .gid = p.head.gid,
+                             .atime = {p.head.atime, (long)p.head.atime_ns},
+                             .mtime = {p.head.mtime, (long)p.head.mtime_ns}};
     put = (struct mfs_vfs_put){.parent = dir,
-                               .name = name,
-                               .buf = in + sizeof r + r.name_len,
-                               .len = len - sizeof r - r.name_len,
+                               .name = p.name,
+                               .buf = p.content,
+                               .len = p.content_len,
                                .exact = &attr,
                                .exclusive = true,
                                .permits = permits,
