@@ -20,7 +20,7 @@
 #define MFS_INO_SEQ_BITS  32
 #define MFS_INO_ALONE     (1ULL << MFS_INO_SEQ_BITS)
 #define MFS_INO_STRIPE_AT 33
-#define MFS_INO_STRIPE    0x7U
+#define MFS_INO_STRIPE    0x7U /* most of them */
 #define MFS_INO_TOGETHER  (1ULL << 36)
 #define MFS_INO_HOME_AT   37
 #define MFS_INO_HIGH_BITS 10
@@ -38,10 +38,25 @@ static inline uint64_t mfs_ino_make(uint32_t home, uint64_t seq)
            (uint64_t)home << MFS_INO_HOME_AT | low;
 }
 
-/* Which of the sizes its stripes have (data/stripes/geometry.h); 0: the deployment's. */
+/* Bytes of each of the sizes 1 … MFS_INO_STRIPE: 124 KiB, 252 KiB, 508 KiB, … 8188 KiB. A power of
+ * two would take redis's allocator a quarter more (cluster/table.h). */
+static inline uint32_t mfs_stripe_bytes(unsigned which)
+{
+    return (65536U << which) - 4096U;
+}
+
+/* Which of them its stripes have; 0: the deployment's. */
 static inline unsigned mfs_ino_stripe(uint64_t ino)
 {
     return (unsigned)(ino >> MFS_INO_STRIPE_AT) & MFS_INO_STRIPE;
+}
+
+/* Bytes of its stripes, where the deployment's are `usual`. */
+static inline uint32_t mfs_ino_stripe_size(uint64_t ino, uint32_t usual)
+{
+    unsigned which = mfs_ino_stripe(ino);
+
+    return which ? mfs_stripe_bytes(which) : usual;
 }
 
 static inline uint32_t mfs_ino_home(uint64_t ino)

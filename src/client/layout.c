@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/ino.h"
 #include "base/text.h"
 #include "client/client.h"
 #include "cluster/placement.h"
@@ -24,7 +25,8 @@ static int put_head(struct mfs_client *c, uint64_t ino, const struct mfs_table *
                           "data_end %llu\nstripe_size %u\npartitions %u\nstep %u\n",
                           t->name, (unsigned long long)t->epoch, (unsigned long long)ino,
                           (unsigned long long)attr.size, (unsigned long long)attr.data_end,
-                          t->stripe_size, t->nparts, mfs_placement_step(t->nparts));
+                          mfs_ino_stripe_size(ino, t->stripe_size), t->nparts,
+                          mfs_placement_step(t->nparts));
 }
 
 static int put_chunk(const struct mfs_table *t, uint64_t chunk, struct mfs_buf *out)

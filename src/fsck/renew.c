@@ -90,7 +90,7 @@ static int has_content(const struct mfs_ranges *voids, uint64_t lo, uint64_t hi,
 static int mark_stripes(struct renew *r, const struct mfs_seen_inode *i,
                         const struct mfs_ranges *voids)
 {
-    uint64_t size = r->c->stripe_size, before = r->counts->stripes;
+    uint64_t size = mfs_ino_stripe_size(i->ino, r->c->stripe_size), before = r->counts->stripes;
     int rc = 0;
 
     for (uint64_t n = 1; n * size < i->end && !rc; n++) {
@@ -129,7 +129,7 @@ static int mark_files(struct renew *r)
     for (size_t k = 0; k < r->c->inodes.n && !rc; k++) {
         const struct mfs_seen_inode *i = mfs_flat_at(&r->c->inodes, k);
 
-        if (S_ISREG(i->mode) && i->end > r->c->stripe_size)
+        if (S_ISREG(i->mode) && i->end > mfs_ino_stripe_size(i->ino, r->c->stripe_size))
             rc = mark_file(r, i);
     }
     return rc;

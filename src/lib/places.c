@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/ino.h"
 #include "cluster/placement.h"
 #include "cluster/table.h"
 #include "fsck/lost.h"
@@ -117,8 +118,10 @@ static void add_piece(struct pieces *p, const struct memefs_piece *piece)
 static void list_pieces(const struct mfs_table *t, const struct mfs_attr *attr, uint64_t off,
                         uint64_t end, struct pieces *p)
 {
+    uint64_t size = mfs_ino_stripe_size(attr->ino, t->stripe_size);
+
     while (off < end) {
-        uint64_t stripe = off / t->stripe_size, next = (stripe + 1) * t->stripe_size;
+        uint64_t stripe = off / size, next = (stripe + 1) * size;
         uint32_t part = mfs_placement_stripe(attr->ino, (uint32_t)stripe, t->nparts);
         const struct memefs_piece piece = {.offset = off,
                                            .length = (next < end ? next : end) - off,

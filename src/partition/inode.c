@@ -106,6 +106,13 @@ bool mfs_inode_is_here(struct mfs_span ino, struct mfs_span here)
     return ino.n >= 8 && here.n == 2 && mfs_ino_home(mfs_get_be64(ino.p)) == mfs_get_be16(here.p);
 }
 
+int64_t mfs_inode_stripe_size(struct mfs_span ino, int64_t usual)
+{
+    unsigned which = ino.n >= 8 ? mfs_ino_stripe(mfs_get_be64(ino.p)) : 0;
+
+    return which ? mfs_stripe_bytes(which) : usual;
+}
+
 /* What is behind the count stays (mfs_reopen in upkeep/sessions.c). */
 int64_t mfs_inode_opened(struct RedisModuleCtx *ctx, struct mfs_span ino,
                          struct RedisModuleString *sid, int64_t by)
@@ -164,7 +171,7 @@ static void free_inode(struct RedisModuleCtx *ctx, struct mfs_inode *i, struct m
 {
     static const char beside[] = {'A', 'O', 'L', 'P', 'V', 'F'};
     char data_end[8];
-    bool more = mfs_rec_i64(i->rec, MFS_REC_END) > stripe_size;
+    bool more = mfs_rec_i64(i->rec, MFS_REC_END) > mfs_inode_stripe_size(ino, stripe_size);
     struct RedisModuleKey *stripe;
 
     if (mfs_inode_type(i) == MFS_TYPE_FILE && mfs_rec_reads(i->rec) > 0)

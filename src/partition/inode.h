@@ -48,6 +48,9 @@ bool mfs_inode_is_sound(const struct mfs_inode *i);
 /* Is its home the partition `here` (2 bytes, big-endian), which is this one? */
 bool mfs_inode_is_here(struct mfs_span ino, struct mfs_span here);
 
+/* Bytes of its stripes, where a client says what the deployment's are. */
+int64_t mfs_inode_stripe_size(struct mfs_span ino, int64_t usual);
+
 /* That many openers more, or less; how many the session is now (never below 0). */
 int64_t mfs_inode_opened(struct RedisModuleCtx *ctx, struct mfs_span ino,
                          struct RedisModuleString *sid, int64_t by);

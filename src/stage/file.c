@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/ino.h"
+
 #define PIECES_MOST (1U << 22) /* 256 TiB: what a server or a file full of holes claims to be */
 #define STEP_OUT                                                                                   \
     ((size_t)128 << 10) /* bytes: what is read is still in the processor's cache when              \
@@ -196,12 +198,17 @@ static void note(struct mfs_stage_file *f, uint32_t n)
 static bool holds(const struct mfs_stage_file *f, uint64_t at, uint64_t until)
 {
     const struct mfs_stage *s = f->item->dir->stage;
+    struct stat st;
+    uint32_t step;
     char byte;
 
     if (s->plan->verify || !s->nparts)
         return !s->plan->verify;
+    if (fstat(f->to, &st) < 0)
+        return false;
+    step = mfs_ino_stripe_size(st.st_ino, s->stripe_size);
     posix_fadvise(f->to, (off_t)at, (off_t)(until - at), POSIX_FADV_DONTNEED);
-    for (; at < until; at += s->stripe_size)
+    for (; at < until; at += step)
         if (pread(f->to, &byte, 1, (off_t)at) != 1)
             return false;
     return true;

@@ -9,6 +9,7 @@
 
 #include <utlist.h>
 
+#include "base/ino.h"
 #include "base/log.h"
 #include "base/threads/thread.h"
 
@@ -130,6 +131,11 @@ uint32_t mfs_store_nparts(const struct mfs_store *store)
 uint32_t mfs_store_stripe_size(const struct mfs_store *store)
 {
     return store->stripe_size;
+}
+
+uint32_t mfs_store_stripe_of(const struct mfs_store *store, uint64_t ino)
+{
+    return mfs_ino_stripe_size(ino, store->stripe_size);
 }
 
 uint32_t mfs_store_node(const struct mfs_store *store)

@@ -48,8 +48,10 @@ int mfs_store_create(struct mfs_store **store, struct mfs_table *table,
 void mfs_store_destroy(struct mfs_store *store); /* no call may be under way; NULL is fine */
 
 uint32_t mfs_store_nparts(const struct mfs_store *store);
-uint32_t mfs_store_stripe_size(const struct mfs_store *store); /* bytes */
-uint32_t mfs_store_node(const struct mfs_store *store);        /* opts.node */
+uint32_t mfs_store_stripe_size(const struct mfs_store *store); /* bytes, of the deployment */
+/* Bytes of the stripes of an inode. */
+uint32_t mfs_store_stripe_of(const struct mfs_store *store, uint64_t ino);
+uint32_t mfs_store_node(const struct mfs_store *store); /* opts.node */
 uint64_t mfs_store_epoch(struct mfs_store *store);
 /* Fills in the node that serves each partition, nparts numbers; returns the table's epoch. */
 uint64_t mfs_store_nodes(struct mfs_store *store, uint32_t *nodes);

@@ -119,7 +119,6 @@ int mfs_vfs_create(struct mfs_vfs **out, struct mfs_store *store, const struct m
     if (vfs->opts.heads == 0)
         vfs->opts.heads = HEADS_DEFAULT;
     vfs->stripe_size = mfs_store_stripe_size(store);
-    vfs->size_max = MFS_FILE_SIZE_MAX(vfs->stripe_size);
     mfs_vnode_init_shards(vfs);
     vfs->pages = mfs_pages_create();
     if (opts->leases)

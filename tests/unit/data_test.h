@@ -165,7 +165,7 @@ static inline uint64_t file_size(struct file *f)
 /* Bytes that the stripes below `end` really hold. */
 static inline int64_t stored_bytes(struct mfs_store *store, uint64_t ino, uint64_t end)
 {
-    uint32_t n = mfs_geometry_stripes(end, mfs_store_stripe_size(store)), *lengths;
+    uint32_t n = mfs_geometry_stripes(end, mfs_store_stripe_of(store, ino)), *lengths;
     int64_t sum = 0;
 
     lengths = calloc(n + 1, sizeof *lengths);

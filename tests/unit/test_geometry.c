@@ -86,24 +86,83 @@ static void test_ranges(void **state)
     }
 }
 
+/* What a number says, and where bytes of such a file are. */
+static void test_sizes(void **state)
+{
+    static const uint32_t bytes[] = {4096,       124 << 10,  252 << 10,  508 << 10,
+                                     1020 << 10, 2044 << 10, 4092 << 10, 8188 << 10};
+
+    (void)state;
+    for (unsigned which = 0; which <= MFS_INO_STRIPE; which++) {
+        uint64_t ino = mfs_ino_make(5, 77) | MFS_INO_TOGETHER | MFS_INO_ALONE |
+                       (uint64_t)which << MFS_INO_STRIPE_AT;
+        uint32_t size = mfs_ino_stripe_size(ino, 4096);
+        uint64_t last = MFS_FILE_SIZE_MAX(size);
+        struct mfs_piece p;
+
+        assert_int_equal(mfs_ino_stripe(ino), which);
+        assert_int_equal(size, bytes[which]);
+        assert_int_equal(mfs_ino_home(ino), 5);
+        assert_int_equal(mfs_ino_seq(ino), 77);
+        for (uint64_t n = 1; n < 1000; n *= 3) {
+            p = mfs_geometry_piece(n * size - 1, 2, size);
+            assert_true(p.stripe == n - 1 && p.off == size - 1 && p.len == 1);
+            p = mfs_geometry_piece(n * size, size + 1, size);
+            assert_true(p.stripe == n && p.off == 0 && p.len == size);
+            assert_int_equal(mfs_geometry_stripes(n * size, size), n);
+            assert_int_equal(mfs_geometry_stripes(n * size + 1, size), n + 1);
+        }
+        p = mfs_geometry_piece(last - 1, 1, size);
+        assert_true(p.stripe == UINT32_MAX - 1 && p.off == size - 1 && p.len == 1);
+    }
+}
+
+/* A buffer is never larger than the stripe that its bytes are of. */
+static void test_buf_sizes(void **state)
+{
+    static const size_t usual[] = {4096, 8192, 65536, 200 << 10, MFS_STRIPE_SIZE_DEFAULT, 16 << 20};
+    struct mfs_bufs *bufs;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
+        assert_int_equal(mfs_bufs_create(&bufs, usual[i], SIZE_MAX), 0);
+        for (unsigned which = 0; which <= MFS_INO_STRIPE; which++) {
+            size_t stripe = which ? mfs_stripe_bytes(which) : usual[i];
+
+            for (size_t len = 1; len <= stripe; len += len < stripe / 3 ? len : stripe / 3) {
+                size_t size = mfs_bufs_size(len, stripe);
+                void *buf = mfs_bufs_get(bufs, size);
+
+                assert_true(size >= len && size <= stripe);
+                memset(buf, 1, size);
+                mfs_bufs_put(bufs, buf, size);
+                assert_ptr_equal(mfs_bufs_get(bufs, size), buf);
+                mfs_bufs_put(bufs, buf, size);
+            }
+        }
+        mfs_bufs_destroy(bufs);
+    }
+}
+
 static void test_bufs(void **state)
 {
+    const size_t stripe = MFS_STRIPE_SIZE_DEFAULT;
     struct mfs_bufs *bufs;
     void *a, *b;
 
     (void)state;
-    assert_int_equal(mfs_bufs_create(&bufs, MFS_STRIPE_SIZE_DEFAULT, 1 << 20), 0);
-    assert_int_equal(mfs_bufs_size(bufs, 1), 4096);
-    assert_int_equal(mfs_bufs_size(bufs, 4097), 16384);
-    assert_int_equal(mfs_bufs_size(bufs, 300000), MFS_STRIPE_SIZE_DEFAULT);
-    a = mfs_bufs_get(bufs, 100);
+    assert_int_equal(mfs_bufs_size(1, stripe), 4096);
+    assert_int_equal(mfs_bufs_size(4097, stripe), 16384);
+    assert_int_equal(mfs_bufs_size(300000, stripe), stripe);
+    assert_int_equal(mfs_bufs_create(&bufs, stripe, 1 << 20), 0);
+    a = mfs_bufs_get(bufs, 4096);
     mfs_bufs_put(bufs, a, 4096);
-    b = mfs_bufs_get(bufs, 4000);
+    b = mfs_bufs_get(bufs, 4096);
     assert_ptr_equal(a, b);
-    mfs_bufs_put(bufs, b, 4000);
-    a = mfs_bufs_get(bufs, MFS_STRIPE_SIZE_DEFAULT);
-    memset(a, 1, MFS_STRIPE_SIZE_DEFAULT);
-    mfs_bufs_put(bufs, a, MFS_STRIPE_SIZE_DEFAULT);
+    mfs_bufs_put(bufs, b, 4096);
+    a = mfs_bufs_get(bufs, stripe);
+    memset(a, 1, stripe);
+    mfs_bufs_put(bufs, a, stripe);
     mfs_bufs_destroy(bufs);
     mfs_bufs_destroy(NULL);
 }
@@ -111,10 +170,9 @@ static void test_bufs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_stripes),
-        cmocka_unit_test(test_ranges),
-        cmocka_unit_test(test_bufs),
+        cmocka_unit_test(test_pieces),    cmocka_unit_test(test_stripes),
+        cmocka_unit_test(test_ranges),    cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_buf_sizes), cmocka_unit_test(test_bufs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

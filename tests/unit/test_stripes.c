@@ -137,11 +137,9 @@ static void model_seek(struct model *m)
         assert_int_equal(m->want[at], 0);
 }
 
-static void test_model(void **state)
+static void run_model(struct data_test *t, uint64_t ino, unsigned long n)
 {
-    struct data_test *t = *state;
-    struct model m = {.store = t->store, .ino = mfs_ino_make(1, 77), .seed = rnd_seed()};
-    unsigned long n = steps(4000);
+    struct model m = {.store = t->store, .ino = ino, .seed = rnd_seed()};
 
     m.want = calloc(1, SPACE);
     m.have = malloc(SPACE);
@@ -172,6 +170,17 @@ static void test_model(void **state)
     assert_int_equal(m.alloc, 0);
     free(m.want);
     free(m.have);
+}
+
+static void test_model(void **state)
+{
+    run_model(*state, mfs_ino_make(1, 77), steps(4000));
+}
+
+/* A file whose stripes are not the deployment's. */
+static void test_model_of_other_stripes(void **state)
+{
+    run_model(*state, mfs_ino_make(1, 77) | 1ULL << MFS_INO_STRIPE_AT, steps(2000));
 }
 
 static void test_trim_leaves_first(void **state)
@@ -237,7 +246,7 @@ static void test_punch_up_to_the_end(void **state)
 static void test_huge(void **state)
 {
     struct data_test *t = *state;
-    uint64_t inos[] = {0x2a3f5b5d5cULL, 0x2a3f5b5d5eULL}; /* "*?[]\" and "*?[]^" */
+    uint64_t inos[] = {0x202a3f5b5dULL, 0x202a3f5b5cULL}; /* " *?[]" and " *?[\" */
     uint64_t end = MFS_FILE_SIZE_MAX(STRIPE), at;
     uint64_t offs[] = {5, 1ULL << 33, (1ULL << 47) + 3, end - 10};
     int64_t alloc[2] = {0, 0}, start;
@@ -392,6 +401,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_model),
+        cmocka_unit_test(test_model_of_other_stripes),
         cmocka_unit_test(test_trim_leaves_first),
         cmocka_unit_test(test_punch_up_to_the_end),
         cmocka_unit_test(test_huge),

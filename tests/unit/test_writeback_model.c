@@ -133,26 +133,24 @@ static void step(struct model *m)
 #define STEPS 20000
 #endif
 
-static void test_model(void **state)
+static void run(uint32_t stripe_size, uint64_t ino, unsigned long n)
 {
-    struct redis_fixture_opts how = {.nparts = 3, .stripe_size = STRIPE};
+    struct redis_fixture_opts how = {.nparts = 3, .stripe_size = stripe_size};
     struct mfs_writeback_opts wopts = {
         .max_bytes = 2U << 20, .max_file_bytes = 1U << 20, .max_age = 4 * MFS_MSEC};
     struct mfs_readahead_opts ropts = {.max_bytes = 1U << 20, .window = 4};
     struct mfs_readahead_pool *pool;
     struct mfs_writeback *wb;
     struct model m = {.seed = rnd_seed()};
-    unsigned long n = steps(STEPS);
     struct data_test t;
 
-    (void)state;
     data_test_open(&t, &how, 10 * MFS_SEC);
     assert_int_equal(mfs_writeback_create(&wb, t.store, &wopts), 0);
     assert_int_equal(mfs_readahead_pool_create(&pool, t.store, &ropts), 0);
     m.want = calloc(1, SPACE);
     m.have = malloc(SPACE);
     m.spare = malloc(SPACE);
-    file_open(&m.f, t.store, wb, mfs_ino_make(2, 5));
+    file_open(&m.f, t.store, wb, ino);
     assert_int_equal(mfs_readahead_create(&m.ra, pool, m.f.ino), 0);
     for (unsigned long i = 0; i < n; i++) {
         step(&m);
@@ -170,9 +168,23 @@ static void test_model(void **state)
     free(m.spare);
 }
 
+static void test_model(void **state)
+{
+    (void)state;
+    run(STRIPE, mfs_ino_make(2, 5), steps(STEPS));
+}
+
+/* Of 124 KiB, where the deployment's have 508 KiB. */
+static void test_model_of_small_stripes(void **state)
+{
+    (void)state;
+    run(8 * STRIPE - 4 * 4096, mfs_ino_make(2, 5) | 1ULL << MFS_INO_STRIPE_AT, steps(STEPS / 4));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_model)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_model),
+                                       cmocka_unit_test(test_model_of_small_stripes)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

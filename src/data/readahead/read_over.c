@@ -29,7 +29,7 @@ static uint64_t catch_up(struct mfs_readahead *ra, struct mfs_dirty *d)
 static bool overtaken(struct mfs_readahead *ra, struct mfs_dirty *d, uint64_t mark, uint64_t off,
                       size_t len)
 {
-    uint32_t stripes[MFS_DIRTY_LEFT_MAX], size = ra->pool->stripe_size;
+    uint32_t stripes[MFS_DIRTY_LEFT_MAX], size = ra->stripe_size;
     uint64_t now;
     size_t n = mfs_dirty_left(d, mark, stripes, &now);
 

@@ -28,12 +28,26 @@
 #define TURN_LOOK   (30 * MFS_MSEC) /* for it again, while nothing ends */
 #define PIECES      32              /* of a read that are looked at in one go */
 #define BEHIND      3U              /* stripes behind the furthest read that are kept */
+#define TIMES_MOST  4U              /* the window, of small stripes */
 #define STEP_OF     4               /* the last step is so much of what counts as the step */
 #define DEEP        64U             /* stripes ahead at most, on slow links */
 #define SPARSE      8U  /* less than this part of a sequence is read: no stripe is fetched for it */
 #define RECENT      16U /* stripes of a sequence that tell whether it is sparse */
 
 static_assert(TURN_LOOK < TURN_MAX && TURN_MAX < WAIT_MAX, "looks come in time");
+
+/* How many reads the kernel has under way does not depend on the file's stripes: of smaller ones
+ * than the deployment's some more are fetched ahead, and kept. */
+static void set_stripe_size(struct mfs_readahead *ra)
+{
+    const struct mfs_readahead_pool *pool = ra->pool;
+    uint32_t times;
+
+    ra->stripe_size = mfs_store_stripe_of(pool->store, ra->ino);
+    ra->near = ra->stripe_size > pool->stripe_size ? ra->stripe_size : pool->stripe_size;
+    times = ra->near / ra->stripe_size;
+    ra->most = pool->opts.window * (times < TIMES_MOST ? times : TIMES_MOST);
+}
 
 int mfs_readahead_create(struct mfs_readahead **out, struct mfs_readahead_pool *pool, uint64_t ino)
 {
@@ -44,6 +58,7 @@ int mfs_readahead_create(struct mfs_readahead **out, struct mfs_readahead_pool *
         return -ENOMEM;
     ra->pool = pool;
     ra->ino = ino;
+    set_stripe_size(ra);
     TAILQ_INIT(&ra->fetches);
     return 0;
 }
@@ -71,7 +86,7 @@ void mfs_readahead_destroy(struct mfs_readahead *ra)
 
 void mfs_readahead_drop(struct mfs_readahead *ra, uint64_t off, uint64_t len)
 {
-    uint32_t size = ra->pool->stripe_size;
+    uint32_t size = ra->stripe_size;
     uint64_t end = len < UINT64_MAX - off ? off + len : UINT64_MAX;
 
     if (!len)
@@ -112,7 +127,7 @@ static void forget_beginning(struct mfs_readahead *ra)
 {
     uint64_t span = ra->next - ra->begin;
 
-    if (span < RECENT * (uint64_t)ra->pool->stripe_size)
+    if (span < RECENT * (uint64_t)ra->stripe_size)
         return;
     ra->begin += span / 2;
     ra->asked /= 2;
@@ -123,16 +138,15 @@ static bool is_sparse(const struct mfs_readahead *ra)
 {
     uint64_t span = ra->next - ra->begin;
 
-    return span >= 2 * (uint64_t)ra->pool->stripe_size && ra->asked < span / SPARSE;
+    return span >= 2 * (uint64_t)ra->stripe_size && ra->asked < span / SPARSE;
 }
 
 static void notice(struct mfs_readahead *ra, uint64_t off, size_t len)
 {
-    uint32_t stripe_size = ra->pool->stripe_size, max = ra->pool->opts.window;
+    uint32_t stripe_size = ra->stripe_size, max = ra->most;
     uint64_t end = off + len;
 
-    if (ra->run && off + BEHIND * (uint64_t)stripe_size >= ra->next &&
-        off <= ra->next + stripe_size) {
+    if (ra->run && off + BEHIND * (uint64_t)ra->near >= ra->next && off <= ra->next + ra->near) {
         ra->run++;
     } else {
         stop_sequence(ra);
@@ -169,23 +183,23 @@ static struct mfs_fetch *find(struct mfs_readahead *ra, uint32_t stripe)
 /* How much of the stripe there is below the end of the file. */
 static uint32_t stripe_len(const struct mfs_readahead *ra, uint32_t stripe, uint64_t size)
 {
-    uint64_t begin = (uint64_t)stripe * ra->pool->stripe_size;
+    uint64_t begin = (uint64_t)stripe * ra->stripe_size;
 
     if (begin >= size)
         return 0;
-    return size - begin < ra->pool->stripe_size ? (uint32_t)(size - begin) : ra->pool->stripe_size;
+    return size - begin < ra->stripe_size ? (uint32_t)(size - begin) : ra->stripe_size;
 }
 
 /* Drops what the reader has left far behind: not what others still read or wait for, as the kernel
  * goes on to ask for what comes behind a stripe that is late. */
 static void drop_behind(struct mfs_readahead *ra)
 {
-    uint64_t now = ra->next / ra->pool->stripe_size;
     struct mfs_fetch *f, *next;
 
     for (f = TAILQ_FIRST(&ra->fetches); f; f = next) {
         next = TAILQ_NEXT(f, in_ra);
-        if (f->stripe + BEHIND <= now && f->state == MFS_FETCH_READY && f->refs == 1)
+        if ((uint64_t)f->stripe * ra->stripe_size + BEHIND * (uint64_t)ra->near <= ra->next &&
+            f->state == MFS_FETCH_READY && f->refs == 1)
             mfs_fetch_drop(f);
     }
 }
@@ -201,7 +215,7 @@ static bool is_due(const struct mfs_readahead *ra, uint32_t n, uint32_t ahead)
     const struct mfs_fetch *f;
 
     if (!mfs_links_is_slow(&pool->links, part) ||
-        pool->bytes + pool->stripe_size > pool->opts.max_bytes / 4 * 3)
+        pool->bytes + ra->stripe_size > pool->opts.max_bytes / 4 * 3)
         return false;
     TAILQ_FOREACH(f, &ra->fetches, in_ra)
     {
@@ -227,14 +241,14 @@ static bool fetch_ahead(struct mfs_readahead *ra, uint32_t n, uint64_t size)
  * as are beyond the window, and drops those that the reader left far behind. */
 static void look_ahead(struct mfs_readahead *ra, uint64_t end, uint64_t size)
 {
-    uint32_t stripe_size = ra->pool->stripe_size;
+    uint32_t stripe_size = ra->stripe_size;
     uint32_t next = (uint32_t)((end - 1) / stripe_size) + 1;
 
     drop_behind(ra);
     for (uint32_t n = next; n < next + ra->window; n++)
         if (!find(ra, n) && !fetch_ahead(ra, n, size))
             return;
-    if (ra->window < ra->pool->opts.window || next == ra->looked)
+    if (ra->window < ra->most || next == ra->looked)
         return;
     ra->looked = next;
     for (uint32_t n = next + ra->window; n < next + DEEP && stripe_len(ra, n, size); n++)
@@ -256,7 +270,7 @@ struct part { /* of a read, within one stripe */
 /* A small read in a sequence is worth the whole stripe, if more of it will be wanted. */
 static bool wants_stripe(const struct mfs_readahead *ra, const struct mfs_piece *p, uint64_t size)
 {
-    return ra->window && p->len <= ra->pool->stripe_size / 2 &&
+    return ra->window && p->len <= ra->stripe_size / 2 &&
            p->off + p->len < stripe_len(ra, p->stripe, size);
 }
 
@@ -264,7 +278,7 @@ static bool wants_stripe(const struct mfs_readahead *ra, const struct mfs_piece 
  * same time would be lost where they meet, and sent again. */
 static bool takes_turn(const struct mfs_readahead *ra, const struct mfs_piece *p, uint64_t size)
 {
-    return p->len > ra->pool->stripe_size / 2 && p->len == stripe_len(ra, p->stripe, size);
+    return p->len > ra->stripe_size / 2 && p->len == stripe_len(ra, p->stripe, size);
 }
 
 /* A fetch that comes when its link has room: straight to the reader's buffer, or, so that a view
@@ -279,7 +293,7 @@ static struct mfs_fetch *fetch_in_turn(struct mfs_readahead *ra, const struct pa
 
     if (straight)
         f = mfs_fetch_new_straight(ra, p->stripe, p->len, part->to);
-    else if (pool->bytes + pool->stripe_size <= pool->opts.max_bytes)
+    else if (pool->bytes + ra->stripe_size <= pool->opts.max_bytes)
         f = mfs_fetch_new(ra, p->stripe, p->len);
     if (!f)
         return NULL;
@@ -491,7 +505,7 @@ int mfs_readahead_read(struct mfs_readahead *ra, uint64_t off, size_t len, uint6
 
         pthread_mutex_lock(&pool->lock);
         for (; len && n < PIECES; n++) {
-            parts[n].piece = mfs_geometry_piece(off, len, pool->stripe_size);
+            parts[n].piece = mfs_geometry_piece(off, len, ra->stripe_size);
             parts[n].to = to;
             find_source(ra, &parts[n], size, whole, !view);
             off += parts[n].piece.len;

@@ -27,7 +27,8 @@ struct mfs_fetch {
     uint32_t stripe, part;
     uint32_t len; /* bytes [0, len) of the stripe are here when READY */
     char *mem;
-    bool straight; /* mem is a caller's */
+    size_t cap;    /* of mem, unless it is … */
+    bool straight; /* … a caller's */
 
     /* Guarded by the pool's lock. */
     enum mfs_fetch_state state;
@@ -46,6 +47,9 @@ TAILQ_HEAD(mfs_fetches, mfs_fetch);
 struct mfs_readahead {
     struct mfs_readahead_pool *pool;
     uint64_t ino;
+    uint32_t stripe_size; /* the file's */
+    uint32_t most;        /* of its stripes ahead */
+    uint32_t near;        /* bytes; so far apart reads of a sequence may be */
 
     /* Guarded by the pool's lock. */
     struct mfs_fetches fetches; /* a handful */
@@ -62,7 +66,7 @@ struct mfs_readahead_pool {
     struct mfs_store *store;
     struct mfs_readahead_opts opts;
     struct mfs_bufs *bufs;
-    uint32_t stripe_size;
+    uint32_t stripe_size; /* the deployment's */
 
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t ended; /* a fetch is READY, FAILED or dropped */

@@ -23,9 +23,9 @@ void mfs_fetch_put(struct mfs_fetch *f)
     if (--f->refs)
         return;
     if (!f->straight) {
-        assert(pool->bytes >= mfs_bufs_size(pool->bufs, f->len));
-        pool->bytes -= mfs_bufs_size(pool->bufs, f->len);
-        mfs_bufs_put(pool->bufs, f->mem, f->len);
+        assert(pool->bytes >= f->cap);
+        pool->bytes -= f->cap;
+        mfs_bufs_put(pool->bufs, f->mem, f->cap);
     }
     free(f);
 }
@@ -80,17 +80,18 @@ static struct mfs_fetch *make(struct mfs_readahead *ra, uint32_t stripe, uint32_
 struct mfs_fetch *mfs_fetch_new(struct mfs_readahead *ra, uint32_t stripe, uint32_t len)
 {
     struct mfs_readahead_pool *pool = ra->pool;
-    size_t cap = mfs_bufs_size(pool->bufs, len);
+    size_t cap = mfs_bufs_size(len, ra->stripe_size);
     struct mfs_fetch *f;
-    char *mem = make_room(pool, cap) ? mfs_bufs_get(pool->bufs, len) : NULL;
+    char *mem = make_room(pool, cap) ? mfs_bufs_get(pool->bufs, cap) : NULL;
 
     f = mem ? make(ra, stripe, len) : NULL;
     if (!f) {
         if (mem)
-            mfs_bufs_put(pool->bufs, mem, len);
+            mfs_bufs_put(pool->bufs, mem, cap);
         return NULL;
     }
     f->mem = mem;
+    f->cap = cap;
     pool->bytes += cap;
     return f;
 }

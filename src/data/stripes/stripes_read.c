@@ -58,7 +58,7 @@ static int take_result(struct mfs_stripe_get *get, const struct mfs_cmd *cmd)
 
 int mfs_stripe_get(struct mfs_store *store, struct mfs_stripe_get *gets, size_t n)
 {
-    uint32_t size = mfs_store_stripe_size(store), nparts = mfs_store_nparts(store);
+    uint32_t nparts = mfs_store_nparts(store);
     struct mfs_cmd few_cmds[GETS_ON_STACK], *cmds = few_cmds;
     struct request few_requests[GETS_ON_STACK], *requests = few_requests;
     int rc = 0;
@@ -74,7 +74,7 @@ int mfs_stripe_get(struct mfs_store *store, struct mfs_stripe_get *gets, size_t 
         goto out;
     }
     for (size_t i = 0; i < n; i++)
-        cmds[i] = plan_get(&requests[i], &gets[i], size, nparts);
+        cmds[i] = plan_get(&requests[i], &gets[i], mfs_store_stripe_of(store, gets[i].ino), nparts);
     mfs_store_exec(store, cmds, n);
     for (size_t i = 0; i < n; i++) {
         int one = take_result(&gets[i], &cmds[i]);
@@ -92,7 +92,7 @@ out:
 
 int mfs_stripes_read(struct mfs_store *store, uint64_t ino, uint64_t off, size_t len, void *buf)
 {
-    uint32_t size = mfs_store_stripe_size(store);
+    uint32_t size = mfs_store_stripe_of(store, ino);
     size_t n = len ? (size_t)((off + len - 1) / size - off / size + 1) : 0, done = 0;
     struct mfs_stripe_get few[GETS_ON_STACK], *gets = few;
     int rc;

@@ -114,7 +114,7 @@ int mfs_stripes_seek(struct mfs_store *store, uint64_t ino, uint64_t off, int wh
     struct seek s = {.store = store,
                      .ino = ino,
                      .data = whence == SEEK_DATA,
-                     .size = mfs_store_stripe_size(store),
+                     .size = mfs_store_stripe_of(store, ino),
                      .off = off,
                      .end = size < data_end ? size : round_up(data_end),
                      .found = UINT64_MAX};

@@ -37,7 +37,7 @@ static uint64_t run_end(const struct mfs_ranges *ranges, uint32_t at, uint32_t s
 
 int mfs_stripes_still_stored(struct mfs_store *store, uint64_t ino, struct mfs_ranges *ranges)
 {
-    uint32_t size = mfs_store_stripe_size(store), at;
+    uint32_t size = mfs_store_stripe_of(store, ino), at;
     uint64_t next = 0;
     uint32_t *lengths = malloc(BATCH * sizeof *lengths);
     int rc = lengths ? 0 : -ENOMEM;

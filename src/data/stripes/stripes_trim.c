@@ -88,7 +88,7 @@ static int run(struct removal *r, int64_t *alloc)
 int mfs_stripes_trim(struct mfs_store *store, uint64_t ino, uint64_t from, uint64_t data_end,
                      bool first, int64_t *alloc)
 {
-    uint32_t size = mfs_store_stripe_size(store);
+    uint32_t size = mfs_store_stripe_of(store, ino);
     struct removal r = {.store = store, .ino = ino};
     uint32_t keep = (uint32_t)(from % size);
 
@@ -106,7 +106,7 @@ int mfs_stripes_trim(struct mfs_store *store, uint64_t ino, uint64_t from, uint6
 int mfs_stripes_punch(struct mfs_store *store, uint64_t ino, uint64_t off, uint64_t len,
                       uint64_t data_end, int64_t *alloc)
 {
-    uint32_t size = mfs_store_stripe_size(store);
+    uint32_t size = mfs_store_stripe_of(store, ino);
     struct removal r = {.store = store, .ino = ino};
     struct mfs_piece head;
     uint64_t end;

@@ -47,7 +47,7 @@ struct share {
 /* The commands of a call, built into arrays that are large enough from the start. */
 struct plan {
     struct mfs_store *store;
-    uint32_t stripe_size, nparts;
+    uint32_t nparts;
     struct share *shares;
     struct mfs_cmd *cmds;
     struct mfs_arg *args;
@@ -55,9 +55,14 @@ struct plan {
     size_t ncmds, nargs, nnums;
 };
 
+static uint32_t stripe_size(const struct mfs_store *store, const struct mfs_stripe_put *put)
+{
+    return mfs_store_stripe_of(store, put->ino);
+}
+
 static bool is_whole(const struct plan *p, const struct mfs_stripe_put *put)
 {
-    return put->nspans == 1 && put->spans[0].len == p->stripe_size;
+    return put->nspans == 1 && put->spans[0].len == stripe_size(p->store, put);
 }
 
 static int plan_init(struct plan *p, struct mfs_store *store, const struct mfs_stripe_put *puts,
@@ -65,9 +70,7 @@ static int plan_init(struct plan *p, struct mfs_store *store, const struct mfs_s
 {
     size_t spans = 0;
 
-    *p = (struct plan){.store = store,
-                       .stripe_size = mfs_store_stripe_size(store),
-                       .nparts = mfs_store_nparts(store)};
+    *p = (struct plan){.store = store, .nparts = mfs_store_nparts(store)};
     for (size_t i = 0; i < n; i++)
         spans += puts[i].nspans;
     p->shares = calloc(n, sizeof *p->shares);
@@ -205,11 +208,11 @@ static void fit(struct plan *p, const struct share *s)
 
 static void take_result(struct plan *p, struct mfs_stripe_put *put, const struct share *s)
 {
-    int64_t before = -1, after = 0;
+    int64_t before = -1, after = 0, size = stripe_size(p->store, put);
 
     put->rc = 0;
     put->grown = 0;
-    put->was = p->stripe_size;
+    put->was = size;
     for (size_t i = 0; i < s->n; i++) {
         const struct mfs_cmd *cmd = &p->cmds[s->first + i];
         const struct mfs_reply *r = cmd->reply;
@@ -230,12 +233,12 @@ static void take_result(struct plan *p, struct mfs_stripe_put *put, const struct
             after = len;
     }
     if (s->whole)
-        after = p->stripe_size;
+        after = size;
     if (put->rc || before < 0)
         return;
     put->was = before;
     put->grown = after - before;
-    if (!s->whole && before > 0 && before < after && after == (int64_t)p->stripe_size)
+    if (!s->whole && before > 0 && before < after && after == size)
         fit(p, s);
 }
 
@@ -247,7 +250,7 @@ int mfs_stripe_put(struct mfs_store *store, struct mfs_stripe_put *puts, size_t 
     for (size_t i = 0; i < n; i++) {
         puts[i].rc = rc;
         puts[i].grown = 0;
-        puts[i].was = p.stripe_size;
+        puts[i].was = stripe_size(store, &puts[i]);
     }
     if (rc)
         goto out;
@@ -268,7 +271,7 @@ out:
 int mfs_stripes_write(struct mfs_store *store, uint64_t ino, uint64_t off, size_t len,
                       const void *buf, int64_t *alloc)
 {
-    uint32_t size = mfs_store_stripe_size(store);
+    uint32_t size = mfs_store_stripe_of(store, ino);
     size_t n = len ? (size_t)((off + len - 1) / size - off / size + 1) : 0, done = 0;
     struct mfs_stripe_put *puts = calloc(n ? n : 1, sizeof *puts);
     struct mfs_span *spans = calloc(n ? n : 1, sizeof *spans);

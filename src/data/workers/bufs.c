@@ -1,4 +1,4 @@
-/* Size classes 4 KiB, 16 KiB, … up to the stripe size, each with a list of free buffers that is
+/* Sizes 4 KiB, 16 KiB, … and those that stripes have, each with a list of free buffers that is
  * linked through the buffers themselves. */
 #include "data/workers/bufs.h"
 
@@ -7,35 +7,41 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#define BUFS_LEAST   4096
-#define BUFS_CLASSES 8 /* 4 KiB · 4^7 = 64 MiB, above any stripe */
+#include "base/ino.h"
+
+#define LEAST 4096U
+#define TIMES 4U
+#define STEPS 7U                           /* of these: 4 KiB · 4^6 = 16 MiB, above any stripe */
+#define SIZES (STEPS + 1 + MFS_INO_STRIPE) /* and the deployment's stripe, and others */
 
 struct free_buf {
     struct free_buf *next;
 };
 
+struct list {
+    size_t size;
+    struct free_buf *first;
+};
+
 struct mfs_bufs {
-    size_t size[BUFS_CLASSES];
-    unsigned classes;
     size_t keep;
     pthread_mutex_t lock; /* guards what follows */
     size_t kept;
-    struct free_buf *free[BUFS_CLASSES];
+    struct list list[SIZES];
 };
 
-int mfs_bufs_create(struct mfs_bufs **bufs, size_t largest, size_t keep)
+int mfs_bufs_create(struct mfs_bufs **bufs, size_t stripe_size, size_t keep)
 {
     struct mfs_bufs *b = calloc(1, sizeof *b);
-    size_t size = BUFS_LEAST;
+    size_t size = LEAST;
 
     if (!b)
         return -ENOMEM;
-    /* The last class but one is left out when it is nearly the last. */
-    while (size * 2 < largest) {
-        b->size[b->classes++] = size;
-        size *= 4;
-    }
-    b->size[b->classes++] = largest;
+    for (unsigned i = 0; i < STEPS; i++, size *= TIMES)
+        b->list[i].size = size;
+    for (unsigned i = 0; i < MFS_INO_STRIPE; i++)
+        b->list[STEPS + i].size = mfs_stripe_bytes(i + 1);
+    b->list[SIZES - 1].size = stripe_size;
     b->keep = keep;
     pthread_mutex_init(&b->lock, NULL);
     *bufs = b;
@@ -46,59 +52,67 @@ void mfs_bufs_destroy(struct mfs_bufs *bufs)
 {
     if (!bufs)
         return;
-    for (unsigned i = 0; i < bufs->classes; i++)
-        while (bufs->free[i]) {
-            struct free_buf *f = bufs->free[i];
+    for (unsigned i = 0; i < SIZES; i++)
+        while (bufs->list[i].first) {
+            struct free_buf *f = bufs->list[i].first;
 
-            bufs->free[i] = f->next;
+            bufs->list[i].first = f->next;
             free(f);
         }
     pthread_mutex_destroy(&bufs->lock);
     free(bufs);
 }
 
-static unsigned class_of(const struct mfs_bufs *b, size_t len)
+/* The last size below the stripe's is left out when it is nearly that. */
+size_t mfs_bufs_size(size_t len, size_t stripe_size)
+{
+    size_t size = LEAST;
+
+    while (size < len && size * 2 < stripe_size)
+        size *= TIMES;
+    return size * 2 < stripe_size ? size : stripe_size;
+}
+
+static struct list *list_of(struct mfs_bufs *b, size_t size)
 {
     unsigned i = 0;
 
-    while (i + 1 < b->classes && b->size[i] < len)
+    while (b->list[i].size != size) {
         i++;
-    return i;
+        assert(i < SIZES);
+    }
+    return &b->list[i];
 }
 
-size_t mfs_bufs_size(const struct mfs_bufs *bufs, size_t len)
+void *mfs_bufs_get(struct mfs_bufs *bufs, size_t size)
 {
-    return bufs->size[class_of(bufs, len)];
-}
-
-void *mfs_bufs_get(struct mfs_bufs *bufs, size_t len)
-{
-    unsigned i = class_of(bufs, len);
+    struct list *list = list_of(bufs, size);
     struct free_buf *f;
 
     pthread_mutex_lock(&bufs->lock);
-    f = bufs->free[i];
+    f = list->first;
     if (f) {
-        bufs->free[i] = f->next;
-        assert(bufs->kept >= bufs->size[i]);
-        bufs->kept -= bufs->size[i];
+        list->first = f->next;
+        assert(bufs->kept >= size);
+        bufs->kept -= size;
     }
     pthread_mutex_unlock(&bufs->lock);
-    return f ? (void *)f : malloc(bufs->size[i]);
+    return f ? (void *)f : malloc(size);
 }
 
-void mfs_bufs_put(struct mfs_bufs *bufs, void *buf, size_t len)
+void mfs_bufs_put(struct mfs_bufs *bufs, void *buf, size_t size)
 {
-    unsigned i = class_of(bufs, len);
     struct free_buf *f = buf;
 
     if (!f)
         return;
     pthread_mutex_lock(&bufs->lock);
-    if (bufs->kept + bufs->size[i] <= bufs->keep) {
-        f->next = bufs->free[i];
-        bufs->free[i] = f;
-        bufs->kept += bufs->size[i];
+    if (bufs->kept + size <= bufs->keep) {
+        struct list *list = list_of(bufs, size);
+
+        f->next = list->first;
+        list->first = f;
+        bufs->kept += size;
         f = NULL;
     }
     pthread_mutex_unlock(&bufs->lock);

@@ -10,15 +10,16 @@
 
 struct mfs_bufs;
 
-/* `largest`: the stripe size; `keep`: most bytes kept while no thread uses them. 0 or -errno. */
-int mfs_bufs_create(struct mfs_bufs **bufs, size_t largest, size_t keep);
+/* `stripe_size`: the deployment's; `keep`: most bytes kept while no thread uses them. 0 or -errno.
+ */
+int mfs_bufs_create(struct mfs_bufs **bufs, size_t stripe_size, size_t keep);
 void mfs_bufs_destroy(struct mfs_bufs *bufs); /* all are given back before; NULL is fine */
 
-/* The size of the buffer that mfs_bufs_get gives for len ≤ largest bytes. */
-size_t mfs_bufs_size(const struct mfs_bufs *bufs, size_t len);
+/* The size of a buffer for len bytes of one stripe of a file whose stripes have so many bytes. */
+size_t mfs_bufs_size(size_t len, size_t stripe_size);
 
-/* A buffer of mfs_bufs_size(len) bytes, content undefined; NULL (ENOMEM). */
-void *mfs_bufs_get(struct mfs_bufs *bufs, size_t len);
-void mfs_bufs_put(struct mfs_bufs *bufs, void *buf, size_t len); /* any len of that size; NULL ok */
+/* A buffer of a size that mfs_bufs_size gives, content undefined; NULL (ENOMEM). */
+void *mfs_bufs_get(struct mfs_bufs *bufs, size_t size);
+void mfs_bufs_put(struct mfs_bufs *bufs, void *buf, size_t size); /* NULL is fine */
 
 #endif

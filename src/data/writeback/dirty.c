@@ -26,6 +26,7 @@ int mfs_dirty_create(struct mfs_dirty **out, struct mfs_writeback *wb, uint64_t 
         return -ENOMEM;
     d->wb = wb;
     d->ino = ino;
+    d->stripe_size = mfs_store_stripe_of(wb->store, ino);
     d->commit = commit;
     d->arg = arg;
     d->mark = atomic_fetch_add(&files, 1) << 32;
@@ -48,7 +49,7 @@ static void wait_changed(struct mfs_dirty *d)
 /* Takes bytes at or beyond `from` (a file offset) out of a chunk; the chunk may be gone then. */
 static void cut_chunk(struct mfs_chunk *c, uint64_t from)
 {
-    uint64_t base = (uint64_t)c->stripe * c->d->wb->stripe_size;
+    uint64_t base = (uint64_t)c->stripe * c->d->stripe_size;
     uint32_t keep = from > base ? (uint32_t)(from - base) : 0;
 
     if (!c->in_flight)
@@ -66,11 +67,11 @@ static bool cut_chunks(struct mfs_dirty *d, uint64_t from)
     bool any = false;
 
     for (c = TAILQ_FIRST(&d->chunks); c; c = next) {
-        uint64_t base = (uint64_t)c->stripe * d->wb->stripe_size;
+        uint64_t base = (uint64_t)c->stripe * d->stripe_size;
 
         next = TAILQ_NEXT(c, in_file);
         any |= base + mfs_ranges_end(&c->ranges) > from;
-        if (base + d->wb->stripe_size > from)
+        if (base + d->stripe_size > from)
             cut_chunk(c, from);
     }
     return any;
@@ -82,7 +83,7 @@ static bool in_flight_beyond(struct mfs_dirty *d, uint64_t from)
 
     TAILQ_FOREACH(c, &d->chunks, in_file)
     {
-        if (c->in_flight && ((uint64_t)c->stripe + 1) * d->wb->stripe_size > from)
+        if (c->in_flight && ((uint64_t)c->stripe + 1) * d->stripe_size > from)
             return true;
     }
     return false;
@@ -167,7 +168,7 @@ struct window { /* the part of a stripe that a buffer covers */
 static struct window plan_window(struct mfs_dirty *d, const struct mfs_chunk *c,
                                  const struct mfs_piece *p, bool streaming)
 {
-    size_t stripe_size = d->wb->stripe_size;
+    size_t stripe_size = d->stripe_size;
     uint32_t lo = p->off, hi = p->off + p->len;
     struct window w;
 
@@ -176,7 +177,7 @@ static struct window plan_window(struct mfs_dirty *d, const struct mfs_chunk *c,
         hi = mfs_ranges_end(&c->ranges) > hi ? mfs_ranges_end(&c->ranges) : hi;
     }
     w.base = lo - lo % PAGE;
-    w.cap = mfs_bufs_size(d->wb->bufs, streaming ? stripe_size : hi - w.base);
+    w.cap = mfs_bufs_size(streaming ? stripe_size : hi - w.base, stripe_size);
     if (w.base + w.cap > stripe_size)
         w.base = (uint32_t)(stripe_size - w.cap);
     return w;
@@ -274,13 +275,12 @@ static int get_chunk(struct mfs_dirty *d, const struct mfs_piece *p, bool stream
 /* Nothing more is likely to come: the stripe is full, or written to its end; or it is in bits. */
 static bool is_finished(const struct mfs_chunk *c)
 {
-    return c->ranges.n > RANGES_MAX ||
-           (c->ranges.n == 1 && c->ranges.v[0].hi == c->d->wb->stripe_size);
+    return c->ranges.n > RANGES_MAX || (c->ranges.n == 1 && c->ranges.v[0].hi == c->d->stripe_size);
 }
 
 static int write_piece(struct mfs_dirty *d, const struct mfs_piece *p, const char *buf, bool drops)
 {
-    uint64_t off = (uint64_t)p->stripe * d->wb->stripe_size + p->off;
+    uint64_t off = (uint64_t)p->stripe * d->stripe_size + p->off;
     bool streaming = p->stripe && !p->off && off == d->last_end;
     struct mfs_chunk *c;
     int rc = get_chunk(d, p, streaming, &c);
@@ -311,7 +311,7 @@ static bool any_full(struct mfs_dirty *d, uint64_t off, size_t len)
     if (!atomic_load(&wb->full_until))
         return false;
     while (len) {
-        struct mfs_piece p = mfs_geometry_piece(off, len, wb->stripe_size);
+        struct mfs_piece p = mfs_geometry_piece(off, len, d->stripe_size);
 
         if (mfs_wb_still_full(wb, mfs_placement_stripe(d->ino, p.stripe, wb->nparts)))
             return true;
@@ -333,7 +333,7 @@ int mfs_dirty_write(struct mfs_dirty *d, uint64_t off, size_t len, const void *b
     if (!rc && full)
         rc = -ENOSPC;
     while (len && !rc) {
-        struct mfs_piece p = mfs_geometry_piece(off, len, d->wb->stripe_size);
+        struct mfs_piece p = mfs_geometry_piece(off, len, d->stripe_size);
 
         rc = write_piece(d, &p, from, drops);
         off += p.len;
@@ -406,7 +406,7 @@ bool mfs_dirty_attr(struct mfs_dirty *d, uint64_t *end, uint64_t *bytes, struct 
     TAILQ_FOREACH(c, &d->chunks, in_file)
     {
         if (c->ranges.n && !c->give_up)
-            see(&s, (uint64_t)c->stripe * d->wb->stripe_size, &c->ranges, c->mtime);
+            see(&s, (uint64_t)c->stripe * d->stripe_size, &c->ranges, c->mtime);
     }
     if (d->stored.any)
         see(&s, 0, &d->stored.ranges, d->stored.mtime);
@@ -474,7 +474,7 @@ bool mfs_dirty_overlay(struct mfs_dirty *d, uint64_t off, size_t len, void *buf)
 
     pthread_mutex_lock(&d->lock);
     while (len && d->slots) {
-        struct mfs_piece p = mfs_geometry_piece(off, len, d->wb->stripe_size);
+        struct mfs_piece p = mfs_geometry_piece(off, len, d->stripe_size);
         struct mfs_slot *slot = find_slot(d, p.stripe);
 
         if (slot && slot->in_flight && !slot->in_flight->give_up)

@@ -175,7 +175,7 @@ static uint64_t first_dirty(const struct mfs_dirty *d)
 
     TAILQ_FOREACH(c, &d->chunks, in_file)
     {
-        uint64_t begin = (uint64_t)c->stripe * d->wb->stripe_size;
+        uint64_t begin = (uint64_t)c->stripe * d->stripe_size;
 
         if (c->ranges.n && begin + c->ranges.v[0].lo < first)
             first = begin + c->ranges.v[0].lo;
@@ -423,7 +423,7 @@ int mfs_dirty_flush(struct mfs_dirty *d, uint64_t *seen)
 
 static struct target target_of(struct mfs_dirty *d, uint64_t off, uint64_t len)
 {
-    uint32_t size = d->wb->stripe_size;
+    uint32_t size = d->stripe_size;
     uint64_t end = len < UINT64_MAX - off ? off + len : UINT64_MAX;
     uint64_t first = off / size, last = (end - 1) / size;
 

@@ -76,7 +76,7 @@ static void note_change(struct mfs_chunk *c)
 static int note_stored(struct mfs_chunk *c, const struct mfs_stripe_put *put)
 {
     struct mfs_stored *s = &c->d->stored;
-    uint64_t base = (uint64_t)c->stripe * c->d->wb->stripe_size;
+    uint64_t base = (uint64_t)c->stripe * c->d->stripe_size;
     uint64_t old = base + (uint64_t)put->was;
     int rc = 0;
 

@@ -92,6 +92,7 @@ struct mfs_stored { /* in the stripes, not yet committed */
 struct mfs_dirty {
     struct mfs_writeback *wb;
     uint64_t ino;
+    uint32_t stripe_size; /* the file's */
     mfs_dirty_commit_fn *commit;
     void *arg;
     _Atomic(mfs_dirty_gathered_fn *) gathered; /* set once; NULL: nothing ever was */
@@ -138,7 +139,8 @@ struct mfs_writeback {
     struct mfs_writeback_opts opts;
     struct mfs_bufs *bufs;
     struct mfs_metric_set *metrics; /* enum mfs_wb_metric */
-    uint32_t stripe_size, nparts;
+    uint32_t stripe_size;           /* the deployment's */
+    uint32_t nparts;
     _Atomic int64_t full_until; /* the latest of all partitions */
 
     pthread_mutex_t lock; /* guards what follows */

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/hash.h"
+#include "base/ino.h"
 #include "cluster/placement.h"
 
 /* The stripes of one inode: [from, to). */
@@ -56,7 +57,7 @@ static int judge_run(struct mfs_census *c, const struct run *r)
 {
     const struct mfs_seen_inode *i = mfs_census_inode(c, r->ino);
     const struct mfs_seen_stripe *last = stripe_at(c, r->to - 1);
-    uint64_t end = (uint64_t)last->n * c->stripe_size + last->len;
+    uint64_t end = (uint64_t)last->n * mfs_ino_stripe_size(r->ino, c->stripe_size) + last->len;
     struct mfs_found *f;
 
     if (!i)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/ino.h"
 #include "data/stripes/stripe_keys.h"
 #include "data/stripes/stripes.h"
 #include "meta/call.h"
@@ -89,7 +90,7 @@ static int edit_stripe(struct mfs_mender *m, const char *command, const struct m
 int mfs_mend_stripe_long(struct mfs_mender *m, const struct mfs_census *c,
                          const struct mfs_found *f)
 {
-    return edit_stripe(m, "mfs_strim", f, c->stripe_size);
+    return edit_stripe(m, "mfs_strim", f, mfs_ino_stripe_size(f->ino, c->stripe_size));
 }
 
 int mfs_mend_stripe_place(struct mfs_mender *m, const struct mfs_census *c,

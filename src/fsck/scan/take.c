@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
+#include "base/ino.h"
 #include "cluster/placement.h"
 #include "meta/meta.h"
 #include "store/keys.h"
@@ -194,6 +195,7 @@ static int take_stripe(struct mfs_census *c, uint32_t part, const struct mfs_ite
     uint64_t ino = key_ino(item);
     uint32_t n = mfs_get_be32(item->key + MFS_KEY_INO_LEN);
     uint32_t right = mfs_placement_stripe(ino, n, c->nparts);
+    uint32_t most = mfs_ino_stripe_size(ino, c->stripe_size);
     struct mfs_seen_stripe *seen;
     struct mfs_found *f;
 
@@ -204,7 +206,7 @@ static int take_stripe(struct mfs_census *c, uint32_t part, const struct mfs_ite
             f->a = n;
         return f ? 0 : -ENOMEM;
     }
-    if (item->len > c->stripe_size) {
+    if (item->len > most) {
         f = mfs_findings_add(&c->found, MFS_FAULT_STRIPE_LONG, part, ino, 0, n, NULL, 0,
                              "stripe %u has %llu bytes, more than a stripe", n,
                              (unsigned long long)item->len);
@@ -217,7 +219,7 @@ static int take_stripe(struct mfs_census *c, uint32_t part, const struct mfs_ite
         return -ENOMEM;
     seen->ino = ino;
     seen->n = n;
-    seen->len = item->len > c->stripe_size ? c->stripe_size : (uint32_t)item->len;
+    seen->len = item->len > most ? most : (uint32_t)item->len;
     return 0;
 }
 
@@ -229,7 +231,7 @@ static int take_lost(struct mfs_census *c, uint32_t part, const struct mfs_item 
     struct mfs_item stripe = *item;
     struct mfs_seen_stripe *seen;
     char text[24] = "";
-    uint32_t n, m;
+    uint32_t n, m, most = mfs_ino_stripe_size(key_ino(item), c->stripe_size);
 
     n = item->nparts == 2 ? mfs_get_le32(p) : 0;
     if (n != sizeof field - 1 || memcmp(p + 4, field, n) != 0)
@@ -241,8 +243,7 @@ static int take_lost(struct mfs_census *c, uint32_t part, const struct mfs_item 
     if (!seen)
         return -ENOMEM;
     *seen = (struct mfs_seen_stripe){key_ino(item), mfs_get_be32(item->key + MFS_KEY_INO_LEN),
-                                     stripe.len > c->stripe_size ? c->stripe_size
-                                                                 : (uint32_t)stripe.len};
+                                     stripe.len > most ? most : (uint32_t)stripe.len};
     return take_stripe(c, part, &stripe);
 }
 

@@ -19,7 +19,9 @@ static bool likely_small(struct mfs_meta *meta, uint64_t ino, size_t len)
     struct mfs_hint *hint = &meta->hints[ino % MFS_HINTS];
     uint64_t size = hint->ino == ino ? hint->size : 0;
 
-    return len <= meta->stripe_size && size <= meta->stripe_size - len;
+    uint32_t stripe_size = mfs_store_stripe_of(meta->store, ino);
+
+    return len <= stripe_size && size <= stripe_size - len;
 }
 
 static void remember(struct mfs_meta *meta, const struct mfs_attr *attr)

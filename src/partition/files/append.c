@@ -124,7 +124,7 @@ int mfs_command_append(const struct mfs_request *r)
     if (i.rec)
         size = mfs_rec_i64(i.rec, MFS_REC_SIZE);
     stores = r->argc > BYTES && !__builtin_add_overflow(size, len, &last) &&
-             last <= mfs_request_int(r, STRIPE);
+             last <= mfs_inode_stripe_size(mfs_request_arg(r, INO), mfs_request_int(r, STRIPE));
     if (!i.rec)
         rc = mfs_request_fail(r, ESTALE, "no inode");
     else if (is_place_taken(r))

@@ -199,7 +199,7 @@ static int64_t cut_stripe0(const struct mfs_request *r, int64_t size)
     struct RedisModuleKey *stripe;
     struct mfs_cut c;
 
-    if (size >= mfs_request_int(r, STRIPE))
+    if (size >= mfs_inode_stripe_size(mfs_request_arg(r, INO), mfs_request_int(r, STRIPE)))
         return 0;
     stripe = mfs_key_stripe0(r->ctx, mfs_request_arg(r, INO), MFS_REDIS_WRITE);
     c = mfs_stripe_cut(r->ctx, stripe, size);
@@ -259,8 +259,10 @@ static int answer_cut_file(const struct mfs_request *r, const struct mfs_inode *
  * done. */
 static int cut_file(const struct mfs_request *r, struct mfs_inode *i, int64_t *end)
 {
-    const struct mfs_trim trim = {mfs_request_int(r, SIZE), mfs_request_int(r, STRIPE),
-                                  mfs_request_int(r, VERSION)};
+    const struct mfs_trim trim = {
+        mfs_request_int(r, SIZE),
+        mfs_inode_stripe_size(mfs_request_arg(r, INO), mfs_request_int(r, STRIPE)),
+        mfs_request_int(r, VERSION)};
     bool left, same;
 
     if (!i->rec)

@@ -41,8 +41,9 @@ enum {
 
 static bool untrimmed(const struct mfs_request *r, const char *rec)
 {
-    const struct mfs_trim t = {0, mfs_request_int(r, OPEN_STRIPE),
-                               mfs_request_int(r, OPEN_VERSION)};
+    const struct mfs_trim t = {
+        0, mfs_inode_stripe_size(mfs_request_arg(r, OPEN_INO), mfs_request_int(r, OPEN_STRIPE)),
+        mfs_request_int(r, OPEN_VERSION)};
 
     return mfs_file_untrimmed(rec, &t);
 }

@@ -246,7 +246,7 @@ static bool may_gather(struct mfs_vnode *v, size_t len, uint64_t guess)
         !mfs_meta_append_holds(v->vfs->meta, v->append.lease.since) || !mfs_vnode_attr(v, &attr))
         return false;
     end = attr.size + v->append.n;
-    if (end != guess || end + len > v->vfs->size_max ||
+    if (end != guess || end + len > mfs_vnode_size_max(v) ||
         (v->append.n > 0 && v->append.begin != attr.size))
         return false;
     if (v->append.buf == NULL)
@@ -330,7 +330,7 @@ static bool is_too_long(struct mfs_vnode *v, size_t len)
 {
     struct mfs_attr attr;
 
-    return mfs_vnode_attr(v, &attr) && attr.size + len > v->vfs->size_max;
+    return mfs_vnode_attr(v, &attr) && attr.size + len > mfs_vnode_size_max(v);
 }
 
 ssize_t mfs_append(struct mfs_file *f, const void *buf, size_t len, uint64_t *at, uint32_t drop)

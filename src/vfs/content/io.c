@@ -198,10 +198,10 @@ static ssize_t take(struct mfs_file *f, const void *buf, size_t len, uint64_t *a
         mfs_latch_leave(&v->latch);
         return n;
     }
-    if (off >= v->vfs->size_max)
+    if (off >= mfs_vnode_size_max(v))
         return -EFBIG;
-    if (len > v->vfs->size_max - off)
-        len = (size_t)(v->vfs->size_max - off);
+    if (len > mfs_vnode_size_max(v) - off)
+        len = (size_t)(mfs_vnode_size_max(v) - off);
     d = mfs_vnode_dirty(v);
     if (d == NULL)
         return -ENOMEM;

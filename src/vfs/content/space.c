@@ -93,7 +93,7 @@ int mfs_vfs_fallocate(struct mfs_file *f, int mode, uint64_t off, uint64_t len, 
     int rc;
 
     mfs_file_answer_taken(f);
-    if (len > v->vfs->size_max || off > v->vfs->size_max - len)
+    if (len > mfs_vnode_size_max(v) || off > mfs_vnode_size_max(v) - len)
         return -EFBIG;
     /* First what was written, so that it neither survives the punch nor moves the times back. */
     rc = mfs_vnode_flush(v, &f->errors);

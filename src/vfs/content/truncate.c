@@ -31,7 +31,9 @@ static void let_appenders_in(struct mfs_vfs *vfs, uint64_t ino, const struct mfs
 static bool keeps_zeros(const struct mfs_vfs *vfs, const struct mfs_truncation *t, uint64_t stored,
                         const struct mfs_attr *attr)
 {
-    return stored > t->size && t->size > vfs->stripe_size && t->size % vfs->stripe_size != 0 &&
+    uint32_t stripe_size = mfs_store_stripe_of(vfs->store, attr->ino);
+
+    return stored > t->size && t->size > stripe_size && t->size % stripe_size != 0 &&
            attr->data_end < t->size;
 }
 
@@ -76,7 +78,7 @@ int mfs_truncate_prepare(struct mfs_vfs *vfs, uint64_t ino, struct mfs_vnode *v,
     t->cut.trimmed = t->tries < MFS_TRUNCATE_TRIES ? attr.version : MFS_TRIMMED_ENOUGH;
     if (attr.data_end > stored)
         stored = attr.data_end;
-    if (stored <= t->size || stored <= vfs->stripe_size)
+    if (stored <= t->size || stored <= mfs_store_stripe_of(vfs->store, ino))
         return 0;
     rc = mfs_privileges_drop(vfs, &attr, t->cut.drop);
     if (rc < 0)

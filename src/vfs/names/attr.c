@@ -88,7 +88,7 @@ static int set_size(struct mfs_vfs *vfs, struct mfs_vnode *v, uint64_t ino, uint
 {
     int rc;
 
-    if (attr->size > vfs->size_max)
+    if (attr->size > MFS_FILE_SIZE_MAX(mfs_store_stripe_of(vfs->store, ino)))
         return -EFBIG;
     if (v != NULL)
         mfs_latch_close(&v->latch);

@@ -18,6 +18,7 @@
 
 #include "base/table.h"
 #include "data/readahead/readahead.h"
+#include "data/stripes/geometry.h"
 #include "data/writeback/writeback.h"
 #include "vfs/vnode/latch.h"
 #include "vfs/vnode/pages.h"
@@ -44,9 +45,8 @@ struct mfs_vfs {
     struct mfs_lock_wait *waits;
     struct mfs_listed *listed; /* NULL without leases */
     struct mfs_vfs_opts opts;
-    struct mfs_metric_set *metrics; /* enum mfs_vfs_metric */
-    uint32_t stripe_size;
-    uint64_t size_max;                           /* of a file */
+    struct mfs_metric_set *metrics;              /* enum mfs_vfs_metric */
+    uint32_t stripe_size;                        /* the deployment's */
     _Atomic(mfs_vfs_invalidate_fn *) invalidate; /* set once, after its argument */
     _Atomic(void *) invalidate_arg;
     _Atomic(mfs_meta_revoked_fn *) revoke; /* likewise */
@@ -149,6 +149,12 @@ void mfs_vnode_changed_elsewhere(void *vfs, uint64_t ino, uint64_t version,
                                  void (*done)(void *done_arg), void *done_arg);
 
 bool mfs_vnode_attr(struct mfs_vnode *v, struct mfs_attr *attr); /* what is known; false: nothing */
+
+/* Bytes that the file can have. */
+static inline uint64_t mfs_vnode_size_max(const struct mfs_vnode *v)
+{
+    return MFS_FILE_SIZE_MAX(mfs_store_stripe_of(v->vfs->store, v->ino));
+}
 
 static inline void mfs_vnode_changed(struct mfs_vnode *v)
 {
