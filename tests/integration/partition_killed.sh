@@ -6,7 +6,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 # What was being written to a process that is killed is lost, and its client says so.
 ALLOW_LOG='lm\[.*can.t|partition [0-9]+|written data are lost'
-need jq
+need jq setfattr
 
 MEMORY=512M deployment_start 2 --partitions 6
 FILES=60
@@ -156,6 +156,20 @@ listing "$MNT0" >"$T/one"
 grep -q '/here' "$T/one" || fail "a name is gone"
 must_happen 30 touch "$MNT1/there"
 
+say "how often files have been read is known to the process that takes the place"
+mkdir "$MNT0/read"
+setfattr -n user.memefs.delete-after-reads -v 2 "$MNT0/read"
+for n in {1..40}; do echo "$n" >"$MNT0/read/$n"; done
+cat "$MNT1"/read/* >/dev/null
+sleep 1 # partitions are told
+redis_kill 5
+must_happen 60 has_revived 5
+must_happen 30 touch "$MNT1/read/now"
+equal 41 "$(find "$MNT0/read" -type f | wc -l)" "files that were read once"
+cat "$MNT0"/read/* >/dev/null 2>&1 || true # what the process had is lost
+are_read() { [ "$(find "$MNT1/read" -type f)" = "$MNT1/read/now" ]; } # which is empty
+must_happen 60 are_read
+
 say "a partition that can't be asked is named, and what others have lost is listed"
 read -r lm _ <"$STATE/node-1/lm.pid"
 kill -STOP "$lm"
@@ -166,7 +180,7 @@ grep -q "^memefs: lost: 1 partition can't be read (6): " "$T/expect.out" || fail
 grep -v '^memefs: ' "$T/expect.out" | jq -e '.unread == [6] and (.files | length > 0)' >/dev/null ||
     fail "lost lists: $(head -c 500 "$T/expect.out")"
 kill -CONT "$lm"
-must_happen 60 has_revived 5
+must_happen 60 has_revived 6
 rm -rf "${MNT0:?}"/*
 fsck_silent
 deployment_stop

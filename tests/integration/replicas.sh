@@ -6,7 +6,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 # shellcheck source=tests/support/replicas.sh
 . "$HARNESS_DIR/replicas.sh"
-need jq
+need jq python3 setfattr
 
 ALLOW_LOG='partition|lm-gone|a client did not take|client-behind|written data are lost'
 FILES_MOST=150
@@ -25,6 +25,25 @@ equal "$(jq -c '[.parts[] | "node-\(.node)", "node-\(.replica_node)"] | sort' "$
 equal "[]" "$(placed 'select(.node == .replica)')" "replicas beside their partition"
 grep -q '^  node-0, replica on node-[12]:\( [0-9]*\)*$' <(cm_ status) || fail "cm status names no replica's node"
 
+# Files that go when they have been read twice: those of "read" were once before the process is killed, those of "held" are open
+# meanwhile.
+mkdir "$MNT0/read" "$MNT0/held"
+setfattr -n user.memefs.delete-after-reads -v 2 "$MNT0/read"
+setfattr -n user.memefs.delete-after-reads -v 2 "$MNT0/held"
+for n in {1..60}; do echo "$n" | tee "$MNT0/read/$n" >"$MNT0/held/$n"; done
+cat "$MNT1"/read/* >/dev/null
+python3 - "$MNT1/held" "$T/let-go" <<'END' &
+import os, sys, time
+held = [open(f"{sys.argv[1]}/{name}") for name in os.listdir(sys.argv[1])]
+open(sys.argv[2] + ".held", "w").close()
+while not os.path.exists(sys.argv[2]):
+    time.sleep(0.05)
+assert [file.read() for file in held] == [os.path.basename(file.name) + "\n" for file in held]
+END
+holder=$!
+must_happen 30 test -e "$T/let-go.held"
+sleep 1 # partitions are told
+
 say "a redis process is killed under load"
 touch "$T/load.sums"
 write_files "$MNT0" load &
@@ -37,6 +56,26 @@ files_grow load
 await_protected
 say "longest pause between two files: $(longest_pause load "$since") ms"
 check_files "$MNT2" load
+
+say "readings are counted by the replica, but not those of what the process had that was killed"
+failed=$(cm_ events | sed -n 's/.* failed-over.*partition \([0-9]*\).*/\1/p' | sort -u | xargs)
+[ -n "$failed" ] || fail "which partition has failed over? $(cm_ events)"
+touch "$T/let-go"
+wait $holder || fail "what was open when its partition failed over"
+sleep 1 # partitions are told, and names would go
+equal "60 60" "$(find "$MNT0/read" -type f | wc -l) $(find "$MNT2/held" -type f | wc -l)" "files that were read once"
+find "$MNT0/held" -type f | while read -r file; do
+    [[ " $failed " != *" $(home_of "$file") "* ]] || echo "${file##*/}"
+done | sort >"$T/uncounted"
+cat "$MNT2"/read/* "$MNT2"/held/* >/dev/null
+are_left() # DIRECTORY NAMES
+{
+    [ "$(find "$MNT0/$1" -type f -printf '%f\n' | sort | xargs)" = "$2" ]
+}
+must_happen 60 are_left read ""
+must_happen 60 are_left held "$(xargs <"$T/uncounted")"
+xargs -r -I {} cat "$MNT1/held/{}" <"$T/uncounted" >/dev/null
+must_happen 60 are_left held ""
 
 say "a replica is killed: nothing happens but that there is another one"
 read -r victim < <(replicas 0)

@@ -4,7 +4,7 @@
 # ctest: waits long=50
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
-need python3 curl jq sha256sum
+need python3 curl jq sha256sum setfattr
 unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY all_proxy
 
 stage_in() { timeout 60 memefs stage-in "$@"; }
@@ -114,6 +114,24 @@ faults '{"PUT": {"status": 507}}'
 echo three >"$MNT0/out/three"
 expect_fail 1 stage_out "$MNT0/out" "$U/up"
 grep -q 'three: .*status 507' "$T/expect.out" || fail "says $(cat "$T/expect.out")"
+faults '{}'
+
+say "what is sent has been read once, what is there already has not"
+mkdir "$MNT0/twice"
+setfattr -n user.memefs.delete-after-reads -v 2 "$MNT0/twice"
+for n in {1..20}; do echo "$n" >"$MNT0/twice/$n"; done
+head -c 30000000 /dev/urandom >"$MNT0/twice/big"
+sleep 1.1 # HTTP has whole seconds
+faults '{"PUT": {"times": 2, "status": 503}}'
+stage_out "$MNT0/twice" "$U/up" >/dev/null
+for option in --json --verify; do
+    equal '[0,21]' "$(stage_out --json $option "$MNT0/twice" "$U/up" | jq -c '[.files, .skipped]')" "again, $option"
+done
+sleep 1 # partitions are told, and names would go
+equal 21 "$(find "$MNT1/twice" -type f | wc -l)" "files that were sent once"
+stage_out "$MNT0/twice" "$U/other" >/dev/null
+are_gone() { [ -z "$(find "$MNT1/twice" -type f)" ]; }
+must_happen 60 are_gone
 deployment_stop
 kill "$server"
 wait "$server" 2>/dev/null || true

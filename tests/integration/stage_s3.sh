@@ -4,7 +4,7 @@
 # ctest: release waits long=40 timeout=240
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
-need jq rsync
+need jq rsync setfattr
 PYTHON=$HARNESS_DIR/../../build/venv/bin/python3
 "$PYTHON" -c 'import moto.s3' 2>/dev/null || skip "moto is not installed (scripts/setup --tests)"
 unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY all_proxy AWS_PROFILE
@@ -137,6 +137,23 @@ refused 'no such object .a prefix' stage_in s3://data/nothing "$MNT0/x"
 refused 'no bucket has such a name|Invalid argument' stage_in 's3://da ta/nothing/' "$MNT0/x"
 refused 'NoSuchBucket' stage_in s3://other/things/ "$MNT0/x"
 equal "" "$(find "$MNT0/x" -type f)" "files of calls that failed"
+
+say "what is sent has been read once, what is there already has not"
+mkdir "$MNT0/twice"
+setfattr -n user.memefs.delete-after-reads -v 2 "$MNT0/twice"
+for n in {1..20}; do echo "$n" >"$MNT0/twice/$n"; done
+head -c 30000000 /dev/urandom >"$MNT0/twice/big"
+sleep 1.1
+faults '{"PUT": {"times": 2, "status": 503}}'
+stage_out "$MNT0/twice" s3://data/counted >/dev/null
+for option in --json --verify; do
+    equal '[0,21]' "$(stage_out --json $option "$MNT0/twice" s3://data/counted | jq -c '[.files, .skipped]')" "again, $option"
+done
+sleep 1 # partitions are told, and names would go
+equal 21 "$(find "$MNT1/twice" -type f | wc -l)" "files that were sent once"
+stage_out "$MNT0/twice" s3://data/counted2 >/dev/null
+are_gone() { [ -z "$(find "$MNT1/twice" -type f)" ]; }
+must_happen 60 are_gone
 
 say "keys"
 AWS_SECRET_ACCESS_KEY=wrong refused 'is the key right' stage_in s3://data/runs/ "$MNT0/x"
