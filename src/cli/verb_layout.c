@@ -134,9 +134,10 @@ static void print_head(const char *file, const struct layout *l, uint64_t stripe
 {
     if (!json) {
         mfs_verb_shell_text(file);
-        printf(": inode %" PRIu64 ", %" PRIu64 " bytes, %" PRIu64 " stripes of %" PRIu32
+        printf(": inode %" PRIu64 ", %" PRIu64 " bytes, %s of %" PRIu32
                " bytes, home partition %" PRIu32 " of %" PRIu32 "\n",
-               l->ino, l->size, stripes, l->stripe_size, mfs_placement_home(l->ino), l->nparts);
+               l->ino, l->size, MFS_TEXT_COUNT(stripes, "stripe"), l->stripe_size,
+               mfs_placement_home(l->ino), l->nparts);
         print_hints(file, json);
         return;
     }
@@ -178,8 +179,8 @@ static void print_sum(uint32_t node, const struct sum *sum, bool first, bool jso
         printf("%s{\"node\": %" PRIu32 ", \"stripes\": %" PRIu64 ", \"bytes\": %" PRIu64 "}",
                first ? "" : ", ", node, sum->stripes, sum->bytes);
     else
-        printf("node %-4" PRIu32 " %" PRIu64 " bytes in %" PRIu64 " stripes\n", node, sum->bytes,
-               sum->stripes);
+        printf("node %-4" PRIu32 " %" PRIu64 " bytes in %s\n", node, sum->bytes,
+               MFS_TEXT_COUNT(sum->stripes, "stripe"));
 }
 
 /* By node: adds up what the partitions have. */

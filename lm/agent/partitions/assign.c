@@ -99,6 +99,7 @@ static void assigned(struct mfs_job *job)
     if (!j->rc) {
         mfs_info(AREA, "%zu partitions run here", j->n);
         assign_reply(j);
+        mfs_agent_measure(a); /* cm start has returned soon, and cm status is the next command */
     } else {
         assign_refuse(a, &j->err, j->from.conn, j->from.id);
     }

@@ -280,17 +280,29 @@ static size_t count_silent(const struct mfs_instances_sample *s)
     return n;
 }
 
+static size_t count_told(const struct mfs_instances_sample *s)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->n; i++)
+        n += s->part[i].told && !s->part[i].incoming;
+    return n;
+}
+
 static void measured(struct mfs_job *job)
 {
     struct measure_job *j = (struct measure_job *)job;
     struct mfs_agent *a = j->agent;
-    bool news = count_silent(&j->sample) > count_silent(&a->measured.sample);
+    const struct mfs_instances_sample *before = &a->measured.sample;
+    /* A silent process, of which cm may have a replica; or one that tells for the first time. */
+    bool news = count_silent(&j->sample) > count_silent(before) ||
+                count_told(&j->sample) > count_told(before);
 
     free(a->measured.sample.part);
     a->measured.sample = j->sample;
     a->measured.under_way = false;
     if (news)
-        mfs_agent_report(a); /* cm may have a replica of it */
+        mfs_agent_report(a);
     if (a->measured.sample.urgent && !a->measured.soon && a->phase == MFS_AGENT_RUNNING)
         a->measured.soon = mfs_loop_timer(a->loop, SOON, 0, look_again, a);
     free(j);
