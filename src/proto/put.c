@@ -15,23 +15,23 @@ static int check_head(const struct mfs_put_request *r, size_t rest)
     return r->name_len > NAME_MAX ? -ENAMETOOLONG : 0;
 }
 
-int mfs_put_parse(const void *request, size_t len, struct mfs_put_parts *parts)
+int mfs_put_parse(const void *request, size_t len, struct mfs_put_parsed *to)
 {
-    const char *rest = (const char *)request + sizeof parts->head;
+    const char *rest = (const char *)request + sizeof to->head;
     int rc;
 
-    if (len < sizeof parts->head)
+    if (len < sizeof to->head)
         return -EINVAL;
-    memcpy(&parts->head, request, sizeof parts->head);
-    len -= sizeof parts->head;
-    rc = check_head(&parts->head, len);
+    memcpy(&to->head, request, sizeof to->head);
+    len -= sizeof to->head;
+    rc = check_head(&to->head, len);
     if (rc)
         return rc;
-    memcpy(parts->name, rest, parts->head.name_len);
-    parts->name[parts->head.name_len] = '\0';
-    parts->content = rest + parts->head.name_len;
-    parts->content_len = len - parts->head.name_len;
-    if (strlen(parts->name) < parts->head.name_len || strchr(parts->name, '/'))
+    memcpy(to->name, rest, to->head.name_len);
+    to->name[to->head.name_len] = '\0';
+    to->content = rest + to->head.name_len;
+    to->content_len = len - to->head.name_len;
+    if (strlen(to->name) < to->head.name_len || strchr(to->name, '/'))
         return -EINVAL;
-    return !strcmp(parts->name, ".") || !strcmp(parts->name, "..") ? -EEXIST : 0;
+    return !strcmp(to->name, ".") || !strcmp(to->name, "..") ? -EEXIST : 0;
 }

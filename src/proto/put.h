@@ -31,13 +31,29 @@ struct mfs_put_request {
 #define MFS_PUT_MOST _IOC_SIZEMASK /* bytes of all that: the kernel takes no more of an ioctl */
 #define MFS_PUT(len) _IOC(_IOC_WRITE, 0xEF, 1, len)
 
-static inline int mfs_put_is(unsigned command)
+/* A content that does not fit into one request comes in parts before it, each with this head; and
+ * so has the request at last, before its own, with what is left of the content. The mount keeps the
+ * parts of some files only: EAGAIN, those before are not there any more. EINVAL, too: the content
+ * is longer than MFS_PUT_CONTENT. */
+struct mfs_put_part {
+    uint64_t id; /* any: the same of all parts of a file, and of no other that comes by this
+                    descriptor at the same time */
+    uint64_t at; /* bytes of the content that have come before */
+};
+
+#define MFS_PUT_CONTENT   (64U << 10) /* bytes at most, in one part or several */
+#define MFS_PUT_PART(len) _IOC(_IOC_WRITE, 0xEF, 3, len)
+#define MFS_PUT_LAST(len) _IOC(_IOC_WRITE, 0xEF, 4, len)
+
+/* The command without its length, which is MFS_PUT(0U), MFS_PUT_PART(0U), MFS_PUT_LAST(0U), or
+ * another one. */
+static inline unsigned mfs_put_command(unsigned command)
 {
-    return (command & ~((unsigned)_IOC_SIZEMASK << _IOC_SIZESHIFT)) == MFS_PUT(0U);
+    return command & ~((unsigned)_IOC_SIZEMASK << _IOC_SIZESHIFT);
 }
 
 /* A request, taken apart. */
-struct mfs_put_parts {
+struct mfs_put_parsed {
     struct mfs_put_request head;
     char name[NAME_MAX + 1];
     const void *content; /* in the request */
@@ -45,6 +61,6 @@ struct mfs_put_parts {
 };
 
 /* 0, or a negative errno: -EINVAL; -ENAMETOOLONG; -EEXIST, of "." and "..". Pure. */
-int mfs_put_parse(const void *request, size_t len, struct mfs_put_parts *parts);
+int mfs_put_parse(const void *request, size_t len, struct mfs_put_parsed *to);
 
 #endif

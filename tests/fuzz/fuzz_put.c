@@ -8,7 +8,7 @@
 #include "input.h"
 #include "proto/put.h"
 
-static void check(const struct mfs_put_parts *p, const char *request, size_t len)
+static void check(const struct mfs_put_parsed *p, const char *request, size_t len)
 {
     const struct mfs_put_request *r = &p->head;
     size_t name_len = strlen(p->name);
@@ -25,15 +25,15 @@ static void check(const struct mfs_put_parts *p, const char *request, size_t len
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
     char *request = malloc(n); /* a read past its end is seen */
-    struct mfs_put_parts parts;
+    struct mfs_put_parsed parsed;
     int rc;
 
     if (n)
         memcpy(request, p, n);
-    rc = mfs_put_parse(request, n, &parts);
+    rc = mfs_put_parse(request, n, &parsed);
     FUZZ_CHECK(rc == 0 || rc == -EINVAL || rc == -ENAMETOOLONG || rc == -EEXIST);
     if (!rc)
-        check(&parts, request, n);
+        check(&parsed, request, n);
     free(request);
     return 0;
 }

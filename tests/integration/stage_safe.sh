@@ -184,6 +184,19 @@ requests()
     told 'Permission denied'
     setfacl -d -m g:1000:rx "$MNT0/put"
     equal EAGAIN "$(put "$MNT0/put" inherits 0644 - - 1 </dev/null)" "where a default ACL is"
+    setfacl -b "$MNT0/put"
+    for size in 16400 40000 65536; do
+        head -c "$size" /dev/urandom >"$T/parts"
+        equal ok "$(put "$MNT0/put" "of$size" 0640 - - 1 <"$T/parts")" "$size bytes, in parts"
+        cmp "$T/parts" "$MNT0/put/of$size"
+        rm "$MNT0/put/of$size"
+    done
+    equal EINVAL "$(head -c 65537 /dev/zero | put "$MNT0/put" long 0640 - - 1)" "more than there may be"
+    equal EAGAIN "$(head -c 60000 /dev/zero | PUT_GAP=1 put "$MNT0/put" gap 0640 - - 1)" "a part that is missing"
+    equal EEXIST "$(head -c 20000 /dev/zero | put "$MNT0/put" new 0640 - - 1)" "what is there, in parts"
+    equal ok "$(head -c 20000 /dev/zero | put "$MNT0/put" given 0600 7 8 1)" "given away, in parts"
+    equal "7 8 20000" "$(stat -c '%u %g %s' "$MNT0/put/given")" "owner, group, size"
+    rm "$MNT0/put/given"
     equal "empty hers new" "$(find "$MNT0/put" -maxdepth 1 -type f -printf '%f\n' | sort | xargs)" "files"
 
     say "its descriptor gives no rights"
@@ -206,6 +219,22 @@ requests()
     equal ok "$(put "$MNT0/rights/later" root 0644 - - 1 </dev/null)" "by a capability"
     equal "acl f member root" "$(find "$MNT0/rights/closed" "$MNT0/rights/later" -type f -printf '%f\n' | sort | xargs)" "files"
     equal EACCES "$(put "$MNT0" .memefs 0644 - - 1 </dev/null)" "the name of the mount's own files"
+
+    say "files of up to 64 KiB need no rename"
+    mkdir "$T/sizes"
+    for size in 0 1 16300 16383 16384 32000 49152 65535 65536; do head -c "$size" /dev/urandom >"$T/sizes/$size"; done
+    chmod 640 "$T/sizes/32000" && chown 7:8 "$T/sizes/49152"
+    renames() { awk '/^memefs_operation_duration_seconds.operation="rename"/ { n += $2 } END { print n + 0 }' "$MNT0/.memefs/stats"; }
+    mkdir "$MNT0/sizes"
+    before=$(renames)
+    stage_in "$T/sizes" "$MNT0/sizes" >/dev/null
+    equal "$before" "$(renames)" "renames"
+    diff -r "$T/sizes" "$MNT0/sizes/sizes"
+    head -c 65537 /dev/urandom >"$T/sizes/65537"
+    stage_in "$T/sizes" "$MNT0/sizes" >/dev/null
+    equal $((before + 1)) "$(renames)" "renames, with one of more"
+    diff -r "$T/sizes" "$MNT0/sizes/sizes"
+    equal "$(cd "$T/sizes" && stat -c '%n %a %u %g %y' -- *)" "$(cd "$MNT0/sizes/sizes" && stat -c '%n %a %u %g %y' -- *)" "attributes"
 
     say "files that it is not for"
     mkdir "$T/odd"

@@ -108,9 +108,10 @@ static int start_kernel(struct mfs_fuse *m, struct mfs_err *err)
     m->retries = mfs_retries_create(m->vfs);
     m->lookup_attrs = mfs_lookup_attrs_create();
     m->recalls = mfs_recalls_create();
+    m->parts = mfs_parts_create();
     m->admission = mfs_admission_create(admitted_at_once(o));
     if (m->replied == NULL || m->nodeids == NULL || m->retries == NULL || m->lookup_attrs == NULL ||
-        m->recalls == NULL || m->admission == NULL)
+        m->recalls == NULL || m->parts == NULL || m->admission == NULL)
         return mfs_err_set(err, -ENOMEM, "out of memory");
     return mfs_inside_create(m, &inside) < 0 ? mfs_err_set(err, -ENOMEM, "out of memory") : 0;
 }
@@ -288,6 +289,7 @@ static void tear_down(struct mfs_fuse *m)
     mfs_uring_destroy(m->uring);
     mfs_inside_destroy(m);
     mfs_admission_destroy(m->admission);
+    mfs_parts_destroy(m->parts);
     mfs_recalls_destroy(m->recalls);
     mfs_lookup_attrs_destroy(m->lookup_attrs);
     mfs_nodeids_destroy(m->nodeids);

@@ -19,6 +19,7 @@
 #include "fuse/mount/workers.h"
 #include "fuse/kernel/admission.h"
 #include "fuse/kernel/lookup_attrs.h"
+#include "fuse/kernel/parts.h"
 #include "fuse/kernel/recalls.h"
 #include "vfs/vfs.h"
 
@@ -42,6 +43,7 @@ struct mfs_fuse {
     struct mfs_retries *retries;
     struct mfs_lookup_attrs *lookup_attrs;
     struct mfs_recalls *recalls;
+    struct mfs_parts *parts;
     struct mfs_admission *admission;
     struct fuse_session *se;
     struct mfs_workers *workers;
