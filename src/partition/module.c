@@ -4,6 +4,7 @@
 #include "partition/journal/journal.h"
 #include "partition/locks/lock_keys.h"
 #include "partition/numbers.h"
+#include "partition/places.h"
 #include "partition/prove.h"
 #include "partition/replica/term.h"
 
@@ -144,7 +145,8 @@ int RedisModule_OnLoad(struct RedisModuleCtx *ctx, struct RedisModuleString **ar
     mfs_redis.SetModuleAttribs(ctx, "memefs", 1, MFS_REDIS_API);
     copy_by_one_connection(ctx);
     if (create_commands(ctx) != MFS_REDIS_OK || mfs_locks_load(ctx) != MFS_REDIS_OK ||
-        mfs_term_load(ctx) != MFS_REDIS_OK || mfs_numbers_load(ctx) != MFS_REDIS_OK)
+        mfs_places_load(ctx) != MFS_REDIS_OK || mfs_term_load(ctx) != MFS_REDIS_OK ||
+        mfs_numbers_load(ctx) != MFS_REDIS_OK)
         return MFS_REDIS_ERR;
     if (take_settings(&s, argv, argc) != MFS_REDIS_OK)
         return MFS_REDIS_ERR;

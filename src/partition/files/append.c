@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "partition/files/files.h"
 #include "partition/inode.h"
+#include "partition/places.h"
 
 enum { INO = 1, TIME, LEN, STRIPE, SID, NUMBER, HOW, BYTES }; /* of mfs_append */
 
@@ -22,6 +23,7 @@ static void put_owner(const struct mfs_request *r, struct RedisModuleKey *place)
     mfs_answer_span(&owner, mfs_request_arg(r, NUMBER));
     if (mfs_request_int(r, HOW) & MFS_APPEND_KEEP)
         mfs_answer_byte(&owner, MFS_PLACE_LEASED);
+    mfs_places_note(mfs_request_arg(r, INO));
     mfs_key_set(r->ctx, place, owner.p, owner.n);
     mfs_answer_fini(&owner);
 }

@@ -6,6 +6,7 @@
 
 #include "partition/files/files.h"
 #include "partition/inode.h"
+#include "partition/places.h"
 #include "partition/journal/lost.h"
 #include "partition/files/leases.h"
 #include "partition/files/voids.h"
@@ -168,11 +169,17 @@ struct mfs_span mfs_file_appender(struct RedisModuleKey *place)
 bool mfs_file_end_is_leased(struct RedisModuleCtx *ctx, struct mfs_span ino, struct mfs_span sid,
                             char holder[MFS_SESSION_LEN])
 {
-    struct RedisModuleKey *place = mfs_key_open(ctx, 'P', ino, MFS_REDIS_READ);
-    struct mfs_span owner = mfs_file_appender(place), all = mfs_key_text(place);
-    bool leased = owner.p && all.p[all.n - 1] == MFS_PLACE_LEASED && all.n == MFS_PLACE_LEN + 1 &&
-                  !mfs_span_is(owner, sid);
+    struct RedisModuleKey *place;
+    struct mfs_span owner, all;
+    bool leased;
 
+    if (!mfs_places_maybe(ino))
+        return false;
+    place = mfs_key_open(ctx, 'P', ino, MFS_REDIS_READ);
+    owner = mfs_file_appender(place);
+    all = mfs_key_text(place);
+    leased = owner.p && all.p[all.n - 1] == MFS_PLACE_LEASED && all.n == MFS_PLACE_LEN + 1 &&
+             !mfs_span_is(owner, sid);
     if (leased)
         memcpy(holder, owner.p, MFS_SESSION_LEN);
     mfs_key_close(place);

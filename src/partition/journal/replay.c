@@ -10,6 +10,7 @@
 #include "partition/journal/state.h"
 #include "partition/journal/lost.h"
 #include "partition/keys.h"
+#include "partition/places.h"
 
 #define PUT_OFF ((int64_t)1 << 50) /* ms; some 35,000 years */
 
@@ -35,6 +36,7 @@ static void put_string(struct RedisModuleCtx *ctx, const struct mfs_journal_reco
 {
     struct RedisModuleKey *key = open_as(ctx, r->key, MFS_REDIS_STRING);
 
+    mfs_places_note_key(r->key);
     mfs_key_set(ctx, key, r->value.p, r->value.n); /* which lets it live for ever */
     if (r->number >= 0)
         mfs_journal_api.SetAbsExpire(key, r->number);
