@@ -176,7 +176,7 @@ static void finish(struct mfs_channel *conn, struct mfs_cmd *cmd, redisReply *re
     if (reply->type == REDIS_REPLY_ERROR) {
         cmd->rc = mfs_reply_errno(reply->str, reply->len);
         mfs_err_set(err, cmd->rc, "%s", reply->str);
-    } else if (reply->type == REDIS_REPLY_NIL && cmd->into) {
+    } else if (reply->type == REDIS_REPLY_NIL && (cmd->into || cmd->room)) {
         cmd->into_len = -1;
     } else {
         cmd->reply = (struct mfs_reply *)reply;
@@ -317,6 +317,11 @@ static int recv_head(struct mfs_channel *conn, struct mfs_cmd *cmd, bool wait, s
         return recv_reader(conn, cmd, wait, err);
     if (rc < 0)
         return mfs_err_set(err, rc, "malformed bulk string");
+    if (cmd->room && len >= 0) {
+        cmd->into = cmd->room(cmd->arg, (size_t)len);
+        if (!cmd->into)
+            return -ENOMEM;
+    }
     cmd->into_len = len < 0 ? -1 : 0;
     if (len < 0) {
         cmd->rc = 0;
@@ -332,7 +337,7 @@ int mfs_channel_recv(struct mfs_channel *conn, struct mfs_cmd *cmd, bool wait, s
 {
     switch (conn->in) {
     case MFS_IN_HEAD:
-        if (cmd->into)
+        if (cmd->into || cmd->room)
             return recv_head(conn, cmd, wait, err);
         return recv_reader(conn, cmd, wait, err);
     case MFS_IN_READER:

@@ -151,8 +151,11 @@ struct mfs_cmd {
     uint32_t part;
     uint32_t argc;
     const struct mfs_arg *argv;
-    void *into;        /* when set, a bulk string reply is received straight into here … */
-    size_t into_cap;   /* … and is -EMSGSIZE if longer than this (the rest is skipped) */
+    void *into;      /* when set, a bulk string reply is received straight into here … */
+    size_t into_cap; /* … and is -EMSGSIZE if longer than this (the rest is skipped) */
+    /* Instead of `into`, when set: asked for as much memory when it is known how long the reply is,
+     * and before any of it is taken; NULL: there is none. In the caller's thread. */
+    void *(*room)(void *arg, size_t len);
     bool idempotent;   /* may be sent again when a connection broke before its reply came */
     bool full_at_once; /* -ENOSPC without opts.full_wait: the caller waits for memory itself */
     int64_t not_after; /* mono: not sent later than this, but -ECANCELED; 0: however late */
@@ -162,7 +165,7 @@ struct mfs_cmd {
      * the call are still waited for; it must ask no partition. A command that has to be sent again
      * is told again. Of mfs_store_exec alone. */
     void (*taken)(void *arg, const struct mfs_cmd *cmd);
-    void *arg;
+    void *arg; /* of both */
 
     /* Results. rc is 0, or negative errno: what mfs_reply_errno says of an error reply, -EIO when
      * the partition can't be reached or the connection broke, -ETIMEDOUT as it says. */

@@ -26,6 +26,13 @@
 static_assert(ROOM >= PER_FILE + MFS_META_CONTENT, "each answer gets on");
 static_assert(MFS_META_GLANCES < NONE, "names are numbered");
 
+/* For an answer while it comes. As a rule it comes at once, so that the next one has the same,
+ * which is in the processor's caches by then. */
+struct room {
+    struct room *next;
+    char bytes[];
+};
+
 /* A command: some of a directory's names, in one partition. */
 struct question {
     struct mfs_glances *g;
@@ -34,8 +41,9 @@ struct question {
     uint32_t part;
     uint16_t n, first, last; /* names, in their order (next) */
     uint16_t before;         /* another one of that partition */
+    struct room *room;       /* that it has */
     struct mfs_ino_arg dir;
-    char prefix[2], most[MFS_ARGS_NUM_MAX], room[MFS_ARGS_NUM_MAX];
+    char prefix[2], most[MFS_ARGS_NUM_MAX], cap_text[MFS_ARGS_NUM_MAX];
     size_t cap;
 };
 
@@ -53,8 +61,8 @@ struct mfs_glances {
     uint16_t next[MFS_META_GLANCES]; /* name of the same question */
     uint16_t left[MFS_META_GLANCES]; /* names that are to be asked again */
     size_t nleft;
-    char *room; /* heap: for the answers */
-    size_t room_cap;
+    struct room *rooms; /* heap: those that no answer has */
+    size_t room_cap;    /* of each */
     unsigned char ailing[(MFS_PARTITIONS_MAX + 7) / 8];
     uint16_t of_part[]; /* the last question of each partition */
 };
@@ -67,16 +75,26 @@ struct mfs_glances *mfs_glances_create(struct mfs_meta *meta)
         return NULL;
     g->meta = meta;
     g->most = MFS_META_CONTENT < meta->stripe_size ? MFS_META_CONTENT : meta->stripe_size;
-    g->room = NULL;
+    g->rooms = NULL;
     g->room_cap = 0;
     return g;
+}
+
+static void free_rooms(struct mfs_glances *g)
+{
+    while (g->rooms) {
+        struct room *next = g->rooms->next;
+
+        free(g->rooms);
+        g->rooms = next;
+    }
 }
 
 void mfs_glances_destroy(struct mfs_glances *g)
 {
     if (!g)
         return;
-    free(g->room);
+    free_rooms(g);
     free(g);
 }
 
@@ -163,29 +181,54 @@ static struct mfs_cmd command(struct mfs_glances *g, struct question *q, struct 
     argv[argc++] = (struct mfs_arg){q->dir.b, sizeof q->dir.b};
     argv[argc++] = (struct mfs_arg){q->prefix, sizeof q->prefix};
     argv[argc++] = number_arg(q->most, g->most);
-    argv[argc++] = number_arg(q->room, q->cap);
+    argv[argc++] = number_arg(q->cap_text, q->cap);
     for (uint16_t at = q->first; at != NONE; at = g->next[at])
         argv[argc++] = (struct mfs_arg){g->names[at].name, strlen(g->names[at].name)};
     return (struct mfs_cmd){.part = q->part, .argv = argv, .argc = argc, .idempotent = true};
 }
 
-static int make_room(struct mfs_glances *g)
+/* Rooms of before may be too small. */
+static void size_rooms(struct mfs_glances *g)
 {
-    size_t all = 0;
+    size_t most = 0;
 
     for (size_t i = 0; i < g->n; i++) {
         struct question *q = &g->of[i];
 
         q->cap = q->n * (PER_FILE + g->most);
         q->cap = q->cap < ROOM ? q->cap : ROOM;
-        all += q->cap;
+        most = most > q->cap ? most : q->cap;
     }
-    if (all <= g->room_cap)
-        return 0;
-    free(g->room);
-    g->room = malloc(all);
-    g->room_cap = g->room ? all : 0;
-    return g->room ? 0 : -ENOMEM;
+    if (most <= g->room_cap)
+        return;
+    free_rooms(g);
+    g->room_cap = most;
+}
+
+/* When its connection broke, a question has the room already. */
+static void *take_room(void *arg, size_t len)
+{
+    struct question *q = arg;
+    struct mfs_glances *g = q->g;
+
+    if (!q->room) {
+        q->room = g->rooms;
+        if (q->room)
+            g->rooms = q->room->next;
+        else
+            q->room = malloc(sizeof *q->room + g->room_cap);
+    }
+    (void)len; /* no more than was said to the partition, or it is skipped */
+    return q->room ? q->room->bytes : NULL;
+}
+
+static void give_room_back(struct question *q)
+{
+    if (!q->room)
+        return;
+    q->room->next = q->g->rooms;
+    q->g->rooms = q->room;
+    q->room = NULL;
 }
 
 /* --- answers ---------------------------------------------------------------------------------- */
@@ -225,16 +268,10 @@ static bool take_file(struct mfs_glances *g, uint16_t name, struct mfs_bytes *an
     return true;
 }
 
-/* While other partitions are still at work. A question that was sent again is done with. */
-static void take_answer(void *arg, const struct mfs_cmd *cmd)
+static void take_files(struct question *q, struct mfs_bytes answer)
 {
-    struct question *q = arg;
     struct mfs_glances *g = q->g;
-    struct mfs_bytes answer = {cmd->into, cmd->into_len > 0 ? (size_t)cmd->into_len : 0};
 
-    if (q->answered)
-        return;
-    q->answered = true;
     for (uint16_t at = q->first; at != NONE && answer.n > 0; at = g->next[at]) {
         enum mfs_glance_status status = (enum mfs_glance_status)answer.p[0];
 
@@ -249,37 +286,46 @@ static void take_answer(void *arg, const struct mfs_cmd *cmd)
     }
 }
 
+/* While other partitions are still at work. A question that was sent again is done with. */
+static void take_answer(void *arg, const struct mfs_cmd *cmd)
+{
+    struct question *q = arg;
+
+    if (!q->answered && cmd->into_len > 0)
+        take_files(q, (struct mfs_bytes){cmd->into, (size_t)cmd->into_len});
+    q->answered = true;
+    give_room_back(q);
+}
+
 static void send(struct mfs_glances *g)
 {
     struct mfs_arg *argv = g->argv;
-    char *room = g->room;
 
     for (size_t i = 0; i < g->n; i++) {
         struct question *q = &g->of[i];
 
         g->cmds[i] = command(g, q, argv);
-        g->cmds[i].into = room;
+        g->cmds[i].room = take_room;
         g->cmds[i].into_cap = q->cap;
         g->cmds[i].taken = take_answer;
         g->cmds[i].arg = q;
         argv += g->cmds[i].argc;
-        room += q->cap;
     }
     g->asked = mfs_clock_mono();
     mfs_store_exec(g->meta->store, g->cmds, g->n);
 }
 
 /* One round trip. Those that there was no room for are left. */
-static int run(struct mfs_glances *g)
+static void run(struct mfs_glances *g)
 {
-    int rc = g->n ? make_room(g) : 0;
-
     g->nleft = 0;
-    if (rc || !g->n)
-        return rc;
+    if (!g->n)
+        return;
+    size_rooms(g);
     send(g);
+    for (size_t i = 0; i < g->n; i++)
+        give_room_back(&g->of[i]);
     mfs_cmds_fini(g->cmds, g->n);
-    return 0;
 }
 
 /* The number of names that are left gets less: each answer has room for one file. */
@@ -294,8 +340,7 @@ static void run_left(struct mfs_glances *g, size_t before)
             add(g, g->left[i],
                 mfs_placement_entry(name->dir, name->name, strlen(name->name), g->meta->nparts));
         }
-        if (run(g))
-            return;
+        run(g);
     }
 }
 
@@ -318,6 +363,6 @@ void mfs_meta_glance(struct mfs_glances *g, const struct mfs_name *names, size_t
         add(g, (uint16_t)i, part);
         asked++;
     }
-    if (!run(g))
-        run_left(g, asked);
+    run(g);
+    run_left(g, asked);
 }
