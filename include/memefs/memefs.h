@@ -304,7 +304,8 @@ struct memefs_item {
 };
 /* How many of the n items failed, each with its own result; or a negative errno, then nothing was
  * done. Small objects travel together, one pipeline per partition. mput makes them in no order,
- * each as memefs_put; items of one path: one of them. */
+ * each as memefs_put; items of one path: one of them. What is put so is not remembered here, as
+ * another one reads it as a rule. */
 int memefs_mget(struct memefs *fs, struct memefs_item *items, size_t n);
 int memefs_mput(struct memefs *fs, struct memefs_item *items, size_t n, unsigned flags);
 

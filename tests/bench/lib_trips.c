@@ -55,6 +55,12 @@ static void mget(void)
         CHECK(items[i].result == SIZE && memcmp(got[i], data, SIZE) == 0);
 }
 
+/* Whatever that has put. */
+static void mget_own(void)
+{
+    EQUAL(0, memefs_mget(fs, items, COUNT));
+}
+
 /* Round trips and commands of `n` objects, at most. */
 static const struct row {
     const char *name, *dir;
@@ -69,6 +75,7 @@ static const struct row {
     {"memefs_get", "some", get_some, 4, true, 1, 1},
     {"memefs_get, in turn", "turn", get_in_turn, COUNT, true, 0.1, 1},
     {"memefs_mput", "mput", mput, COUNT, false, 1. / 256, 1},
+    {"memefs_mget of its own", "mput", mget_own, COUNT, false, 1. / 1024, 0.1},
     {"memefs_mget", "mget", mget, COUNT, true, 1. / 1024, 0.1},
     {"memefs_mget, again", "mget", mget, COUNT, false, 1. / 256, 1},
     {"memefs_mget, once more", "mget", mget, COUNT, false, 0, 0},

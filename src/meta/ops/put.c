@@ -31,7 +31,7 @@ struct step {
     struct mfs_attr attr;
     struct mfs_args args;
     struct mfs_ino_arg dir, sid;
-    char prefix[2], how[2], record[MFS_RECORD_FIXED];
+    char prefix[2], how[3], record[MFS_RECORD_FIXED];
 };
 
 struct batch {
@@ -39,6 +39,7 @@ struct batch {
     struct timespec now;
     struct mfs_time_arg time;
     int64_t asked, not_after;
+    bool many; /* which are not leased, and so not remembered (decisions/0048) */
     size_t n;
     struct step *of;
     struct mfs_cmd *cmds;
@@ -96,18 +97,19 @@ static void settle(struct mfs_meta *meta, const struct mfs_put *p)
 static void add_args(const struct batch *b, struct step *s)
 {
     const struct mfs_put *p = s->put;
-    bool leases = b->meta->opts.revoked != NULL;
+    size_t how = b->meta->opts.revoked == NULL ? 1 : b->many ? 3 : 2;
 
     s->dir = mfs_ino_arg(p->parent);
     s->sid = mfs_ino_arg(b->meta->sid);
     s->how[0] = p->exclusive ? 'x' : 'o';
     s->how[1] = "nkp"[mfs_shards_adding(b->meta->shards, p->parent, s->part, p->name)];
+    s->how[2] = 'b';
     mfs_part_arg(s->part, s->prefix);
     mfs_args_init(&s->args, "mfs_replace");
     mfs_args_bin(&s->args, s->dir.b, sizeof s->dir.b);
     mfs_args_str(&s->args, p->name);
     mfs_args_bin(&s->args, s->prefix, sizeof s->prefix);
-    mfs_args_bin(&s->args, s->how, leases ? 2 : 1);
+    mfs_args_bin(&s->args, s->how, how);
     mfs_args_bin(&s->args, s->sid.b, sizeof s->sid.b);
     mfs_args_bin(&s->args, b->time.b, sizeof b->time.b);
     mfs_args_int(&s->args, b->meta->stripe_size);
@@ -158,7 +160,8 @@ static int take_made(struct batch *b, struct step *s, struct mfs_bytes made)
     s->attr.ino = mfs_get_be64(made.p + 1);
     s->keeper = (enum mfs_keeper)made.p[9];
     mfs_leases_name_added(meta, p->parent, s->part, (struct mfs_bytes){made.p + 10, made.n - 10});
-    mfs_contents_put(meta->contents, s->attr.ino, s->attr.version, p->buf, p->len);
+    if (!b->many)
+        mfs_contents_put(meta->contents, s->attr.ino, s->attr.version, p->buf, p->len);
     if (made.p[0] == 1)
         mfs_filecache_put(meta->files, p->parent, p->name, &s->attr, b->asked);
     return 0;
@@ -299,7 +302,7 @@ static void run(struct batch *b, struct mfs_put *puts, size_t n)
 
 void mfs_meta_put(struct mfs_meta *meta, struct mfs_put *puts, size_t n)
 {
-    struct batch b = {.meta = meta};
+    struct batch b = {.meta = meta, .many = n > 1};
 
     b.of = malloc(n * sizeof *b.of + 1);
     b.cmds = calloc(n + 1, sizeof *b.cmds);

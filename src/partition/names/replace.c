@@ -78,7 +78,7 @@ static int replace(const struct mfs_request *r, struct RedisModuleKey *shard, st
     entry[8] = MFS_TYPE_FILE;
     store_content(r, ino);
     mfs_key_set_field(r->ctx, shard, r->argv[NAME], entry, sizeof entry);
-    mfs_answer_byte(&made, how.n > 1 && mfs_lease_add(r->ctx, ino, sid));
+    mfs_answer_byte(&made, how.n == 2 && mfs_lease_add(r->ctx, ino, sid));
     mfs_answer_span(&made, ino);
     mfs_lease_keeper(r->ctx, shard, mfs_request_arg(r, PARENT), sid, how.n > 1 ? how.p[1] : 0,
                      &made);
@@ -109,9 +109,9 @@ static bool is_good(const struct mfs_request *r)
 /* mfs_replace parent name here how sid time stripe_size record content [xattr value …]: a new
  * regular file under the name, in place of what is there; how: 'x' if nothing may be, 'o' anything
  * but a directory that has its home here; behind it, if it wants a lease, what mfs_lease_keeper
- * takes. DONE, whether it has got it, ino, what mfs_lease_keeper adds; and of what was replaced ino
- * and what mfs_names_unref adds, or ''. Undone: EXISTS entry, of an inode elsewhere; INTENT entry;
- * SEALED seal. */
+ * takes, and behind that 'b', of a batch, if it wants none of the file itself. DONE, whether it has
+ * got it, ino, what mfs_lease_keeper adds; and of what was replaced ino and what mfs_names_unref
+ * adds, or ''. Undone: EXISTS entry, of an inode elsewhere; INTENT entry; SEALED seal. */
 int mfs_command_replace(const struct mfs_request *r)
 {
     struct RedisModuleString *held = NULL, *seal = NULL,
