@@ -2,7 +2,9 @@
  *
  * Small and large objects by libmemefs and by a mount of the same deployment (MEMEFS_TEST_NAME and
  * MEMEFS_TEST_STATE name it), in turns within one run: operations a second, or MB/s, the best of
- * three turns. */
+ * three turns. What is read, another client has written. The mount is there for long, and so is the
+ * connection that a batch is read by, which has read others; what a new connection needs on top of
+ * that is told by itself. A batch's list of paths is there before it is asked for. */
 #include <stdbool.h>
 #include <time.h>
 
@@ -10,7 +12,7 @@
 
 #define TURNS 3
 
-static struct memefs *fs;
+static struct memefs *fs, *reader;
 static const char *mount;
 static int count = 1000;
 static size_t size = 4096, large = 256 << 20;
@@ -79,13 +81,19 @@ static void fill_items(int turn)
 
 static void lib_mput(int turn)
 {
-    fill_items(turn);
+    (void)turn;
     EQUAL(0, memefs_mput(fs, items, (size_t)count, 0));
 }
 
 static void lib_mget(int turn)
 {
-    fill_items(turn);
+    (void)turn;
+    EQUAL(0, memefs_mget(reader, items, (size_t)count));
+}
+
+static void lib_mget_anew(int turn)
+{
+    (void)turn;
     EQUAL(0, memefs_mget(fs, items, (size_t)count));
 }
 
@@ -132,19 +140,20 @@ static void lib_get_large(int turn)
 static const struct way {
     const char *name;
     void (*run)(int turn);
-    int turn;         /* whose objects: the ways of one number follow each other */
-    bool large, anew; /* by a connection that knows nothing yet */
-} ways[] = {{"mount: create, write, close", mount_put, 0, false, false},
-            {"mount: open, read, close", mount_get, 10, false, false},
-            {"memefs_put", lib_put, 20, false, false},
-            {"memefs_put, replacing", lib_put, 20, false, false},
-            {"memefs_get", lib_get, 10, false, true},
-            {"memefs_mput", lib_mput, 30, false, false},
-            {"memefs_mget", lib_mget, 20, false, true},
-            {"mount: write, large", mount_put_large, 0, true, false},
-            {"memefs_put, large", lib_put_large, 0, true, false},
-            {"mount: read, large", mount_get_large, 0, true, false},
-            {"memefs_get, large", lib_get_large, 0, true, true}};
+    int turn;                /* whose objects: the ways of one number follow each other */
+    bool large, batch, anew; /* anew: by a connection that knows nothing yet */
+} ways[] = {{"mount: create, write, close", mount_put, 0, .large = false},
+            {"mount: open, read, close", mount_get, 10, .large = false},
+            {"memefs_put", lib_put, 20, .large = false},
+            {"memefs_put, replacing", lib_put, 20, .large = false},
+            {"memefs_get", lib_get, 10, .anew = true},
+            {"memefs_mput", lib_mput, 30, .batch = true},
+            {"memefs_mget", lib_mget, 30, .batch = true},
+            {"memefs_mget, new connection", lib_mget_anew, 20, .batch = true, .anew = true},
+            {"mount: write, large", mount_put_large, 0, .large = true},
+            {"memefs_put, large", lib_put_large, 0, .large = true},
+            {"mount: read, large", mount_get_large, 0, .large = true},
+            {"memefs_get, large", lib_get_large, 0, .large = true, .anew = true}};
 #define WAYS (sizeof ways / sizeof *ways)
 
 static double one(const struct way *w, int turn)
@@ -155,6 +164,8 @@ static double one(const struct way *w, int turn)
         GOOD(memefs_disconnect(fs));
         fs = lib_connect();
     }
+    if (w->batch)
+        fill_items(w->turn + turn);
     start = now();
     w->run(w->turn + turn);
     time = now() - start;
@@ -183,6 +194,9 @@ int main(int argc, char **argv)
     /* What the mount reads, another client has written. */
     for (int turn = 0; turn < TURNS; turn++)
         lib_put(10 + turn);
+    reader = lib_connect();
+    fill_items(10);
+    lib_mget(10);
     for (int turn = 0; turn < TURNS; turn++)
         for (size_t i = 0; i < WAYS; i++) {
             double rate = one(&ways[i], turn);
@@ -192,6 +206,7 @@ int main(int argc, char **argv)
     printf("%d objects of %zu bytes, large: %zu MiB\n", count, size, large >> 20);
     for (size_t i = 0; i < WAYS; i++)
         printf("%-28s %9.0f %s\n", ways[i].name, best[i], ways[i].large ? "MB/s" : "/s");
+    GOOD(memefs_disconnect(reader));
     GOOD(memefs_disconnect(fs));
     return 0;
 }
