@@ -1,9 +1,11 @@
 #include "meta/hints.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/ino.h"
 #include "base/text.h"
 
 #define PREFIX "user.memefs."
@@ -115,6 +117,34 @@ static void show_pin(const struct mfs_attr *attr, char out[MFS_HINT_TEXT_MAX])
         snprintf(out, MFS_HINT_TEXT_MAX, "1");
 }
 
+/* --- how a file is kept ----------------------------------------------------------------------- */
+
+static_assert(MFS_HINT_STRIPES == MFS_INO_STRIPE, "a size of its own in the number for each");
+
+/* The largest that is not above it. */
+static int parse_stripe(const char *text, struct mfs_attr *attr)
+{
+    unsigned which = MFS_HINT_STRIPES;
+    uint64_t bytes;
+
+    if (mfs_text_size(text, &bytes) < 0)
+        return -EINVAL;
+    while (which > 0 && mfs_stripe_bytes(which) > bytes)
+        which--;
+    if (which == 0)
+        return -EINVAL;
+    set_bits(attr, MFS_SET_STRIPE, which << MFS_HINT_STRIPE_AT);
+    return 0;
+}
+
+static void show_stripe(const struct mfs_attr *attr, char out[MFS_HINT_TEXT_MAX])
+{
+    unsigned which = mfs_hint_stripe(attr->hints);
+
+    if (which > 0)
+        snprintf(out, MFS_HINT_TEXT_MAX, "%uK", mfs_stripe_bytes(which) >> 10);
+}
+
 /* --- all -------------------------------------------------------------------------------------- */
 
 static const struct mfs_hint_kind kinds[] = {
@@ -128,6 +158,9 @@ static const struct mfs_hint_kind kinds[] = {
      parse_reads, show_reads},
     {MFS_XATTR_PIN, MFS_SET_PIN, "1; to take it away, remove the attribute", NULL, parse_pin,
      show_pin},
+    {MFS_XATTR_STRIPE, MFS_SET_STRIPE, "a size from 124K",
+     "a file keeps the stripes that it was made with: set it for its directory, and make it anew",
+     parse_stripe, show_stripe},
 };
 
 const struct mfs_hint_kind *mfs_hint_kind_at(size_t i)

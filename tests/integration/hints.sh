@@ -58,7 +58,7 @@ mkdir d
 refused "Invalid argument" "local, spread, or node:NAME with one of node-0, node-1, node-2, node-3" place locale d
 refused "Invalid argument" "one of node-0" place node:node-9 d
 refused "Invalid argument" "one of node-0" place "$(head -c 300 /dev/zero | tr '\0' x)" d
-refused "Invalid argument" "there are user.memefs.place, user.memefs.ttl, .* and user.memefs.pin" color red d
+refused "Invalid argument" "there are user.memefs.place, user.memefs.ttl, .* and user.memefs.stripe" color red d
 for value in 0 -1 3s 4294967296 1.5; do
     refused "Invalid argument" "seconds, from 1 to 4294967295" ttl $value d
 done

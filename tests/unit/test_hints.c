@@ -23,6 +23,7 @@
 #define TTL    MFS_XATTR_TTL
 #define READS  MFS_XATTR_READS
 #define PIN    MFS_XATTR_PIN
+#define SIZE   MFS_XATTR_STRIPE
 #define NPARTS 3 /* of the fixture; here partition p is at node p */
 
 /* The value as the attribute `name` shows it, once it has been set on a directory that has `had`.
@@ -62,7 +63,14 @@ static void texts(void **state)
         {TTL, {"1", "4294967295"}, {"0", "-1", "+1", "1.5", "1 ", "0x1", "4294967296", "1s"}},
         {READS, {"1", "2", "255"}, {"0", "-1", "+1", "1.5", "1 ", "0x1", "256", "two"}},
         {PIN, {"1"}, {"0", "2", "-1", "01", "1 ", "yes"}},
+        {SIZE,
+         {"124K", "252K", "508K", "1020K", "4092K"},
+         {"0", "-1", "1", "123K", "126975", "K", "1020 K", "1M ", "1Q", "0x40000", "large"}},
     };
+    static const char *const sizes[][2] = {{"128K", "124K"},  {"126976", "124K"}, {"251k", "124K"},
+                                           {"1M", "1020K"},   {"1MiB", "1020K"},  {"1.5M", "1020K"},
+                                           {"2M", "2044K"},   {"4M", "4092K"},    {"8M", "8188K"},
+                                           {"100G", "8188K"}, {"0.25M", "252K"}};
     char text[MFS_HINT_TEXT_MAX], longer[200];
 
     (void)state;
@@ -86,6 +94,10 @@ static void texts(void **state)
         }
     assert_int_equal(parsed(PLACE, "node:7", 6, 0, text), 0);
     assert_string_equal(text, "node:node-7");
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        assert_int_equal(parsed(SIZE, sizes[i][0], strlen(sizes[i][0]), 0, text), 0);
+        assert_string_equal(text, sizes[i][1]);
+    }
 }
 
 /* Each hint has bits of its own. */

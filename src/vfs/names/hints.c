@@ -13,6 +13,7 @@
 #include <sys/xattr.h>
 
 #include "base/clock.h"
+#include "base/ino.h"
 #include "base/log.h"
 #include "meta/hints.h"
 #include "vfs/vnode/vnode.h"
@@ -115,6 +116,9 @@ static int refuse_value(struct mfs_vfs *vfs, const struct mfs_hint_kind *kind, c
     uint32_t *nodes;
 
     snprintf(why, sizeof why, "is to be %s", kind->right);
+    if (kind->set == MFS_SET_STRIPE)
+        snprintf(why, sizeof why, "is to be %s to %uK, which the deployment's stripes have",
+                 kind->right, mfs_store_stripe_size(vfs->store) >> 10);
     if (kind->set == MFS_SET_PLACE) {
         nodes = nodes_of(vfs);
         if (nodes == NULL)
@@ -132,6 +136,11 @@ static int check(struct mfs_vfs *vfs, const struct mfs_hint_kind *kind, uint32_t
     uint32_t *nodes;
     bool there;
 
+    /* What partitions and clients keep free for writes is reckoned in the deployment's stripes. */
+    if (kind->set == MFS_SET_STRIPE)
+        return mfs_stripe_bytes(mfs_hint_stripe(hints)) > mfs_store_stripe_size(vfs->store)
+                   ? -EINVAL
+                   : 0;
     if (kind->set != MFS_SET_PLACE || (hints & MFS_HINT_PLACE) != MFS_HINT_NODE)
         return 0;
     nodes = nodes_of(vfs);
