@@ -224,7 +224,8 @@ int mfs_meta_create_open(struct mfs_meta *meta, uint64_t parent, const char *nam
  * for whoever looks. As many as go together in one round trip, and further ones for what others
  * have to be told of replaced files. Each one's rc: 0; -EEXIST (exclusive), -EISDIR, …; -EAGAIN:
  * not in one step, nothing was done (a rename under way, what is there has its inode elsewhere,
- * there is no memory just now). `new` has no TOGETHER hint for another partition than the name's.
+ * more content than a stripe of the deployment has, there is no memory just now). `new` has no
+ * TOGETHER hint for another partition than the name's.
  */
 #define MFS_META_PUT_MOST 256U
 struct mfs_put {

@@ -47,12 +47,15 @@ struct batch {
 
 /* --- before ----------------------------------------------------------------------------------- */
 
-static int check(const struct mfs_put *p)
+/* The content is stripe 0. */
+static int check(const struct mfs_meta *meta, const struct mfs_put *p)
 {
     if (strlen(p->name) > MFS_NAME_LEN_MAX)
         return -ENAMETOOLONG;
     if (p->len > MFS_META_CONTENT)
         return -EMSGSIZE;
+    if (p->len > meta->stripe_size)
+        return -EAGAIN;
     return p->new->nxattrs > MFS_NEW_XATTRS ? -E2BIG : 0;
 }
 
@@ -127,7 +130,7 @@ static void add(struct batch *b, struct mfs_put *p)
     struct mfs_meta *meta = b->meta;
     struct step *s = &b->of[b->n];
 
-    p->rc = check(p);
+    p->rc = check(meta, p);
     if (p->rc)
         return;
     s->put = p;
@@ -237,7 +240,7 @@ static size_t find_spreads(struct mfs_meta *meta, const struct mfs_put *puts, si
         const struct mfs_put *p = &puts[i];
         uint32_t part = mfs_placement_entry(p->parent, p->name, strlen(p->name), meta->nparts);
 
-        if (!check(p) && mfs_placement_home(p->parent) < meta->nparts &&
+        if (!check(meta, p) && mfs_placement_home(p->parent) < meta->nparts &&
             !mfs_dircache_bit(meta->dirs, p->parent, part, MFS_DIR_AGE) &&
             !is_among(all, count, p->parent, part))
             all[count++] = (struct spread){.dir = p->parent, .part = part};
