@@ -90,6 +90,16 @@ no_temporaries "$MNT0"
 no_temporaries "$T/out"
 rm -r "$MNT0/in" "$T/out"
 
+say "two that start the same call at once share it, and neither takes the other's token for an old one"
+memefs stage-in --json --nodes all "$D" "$MNT0/in" >"$T/json1" 2>"$T/err1" &
+one=$!
+memefs stage-in --json --nodes all "$D" "$MNT1/in" >"$T/json0" || fail "fails: $(cat "$T/json0")"
+wait $one || fail "fails: $(cat "$T/json1" "$T/err1")"
+equal "404 true" "$(jq -rs '"\(map(.files) | add) \([.[].nodes[].whole] | all)"' "$T/json0" "$T/json1")" "files of both, all whole"
+same "$T/cp" "$MNT2/in/src"
+no_temporaries "$MNT0"
+rm -r "$MNT0/in"
+
 say "a launcher that chooses the nodes"
 # shellcheck disable=SC2016 # for the inner shell
 echo 'exec 3>&1; tee >("$@" >&3) | "$@"' >"$T/launch"

@@ -1,12 +1,14 @@
 """Two mounts and two Python clients do random operations in turn; a local directory is the model.
 
 Each operation is done by one of them and in the model: results and errnos must be the same. Others then look at what it
-has left. $MODEL_ROUNDS operations; $MODEL_SEED repeats a run.
+has left. $MODEL_ROUNDS operations; $MODEL_SEED repeats a run. In a directory whose files go when they have been read so
+often, the model is how often that was.
 """
 
 import os
 import random
 import shutil
+import time
 
 import pytest
 
@@ -46,6 +48,12 @@ class Local:
 
     def listing(self, path):
         return sorted((e.name, e.is_dir(), e.is_dir() or e.stat().st_size) for e in os.scandir(self.at(path)))
+
+    def names(self, path):
+        return os.listdir(self.at(path))
+
+    def size(self, path):
+        return os.stat(self.at(path)).st_size
 
     def look(self, path):
         st = os.stat(self.at(path))
@@ -102,6 +110,12 @@ class ByClient(Local):
     def listing(self, path):
         entries = self.client.scandir(self.at(path))
         return sorted((e.name, e.is_dir(), e.is_dir() or e.stat().st_size) for e in entries)
+
+    def names(self, path):
+        return self.client.listdir(self.at(path))
+
+    def size(self, path):
+        return self.client.stat(self.at(path)).st_size
 
     def look(self, path):
         st = self.client.stat(self.at(path))
@@ -219,6 +233,94 @@ def test_mixed_clients(client, root, mounted, other, tmp_path):
                 for name in files:
                     game.same(actor, "get", f"{below}/{name}")
         assert len({kind.split()[1] for kind in game.done}) >= 14
+
+
+READINGS = 3
+
+
+class Counted:
+    """Files of a directory that go after READINGS readings of their content as it is, by whomever."""
+
+    def __init__(self, seed, actors):
+        self.random, self.actors = random.Random(seed), actors
+        self.there, self.going, self.made = {}, set(), 0  # path → [content, readings]; that have been read
+
+    def turn(self):
+        kind = self.random.choice(("put", "read", "read", "read", "read", "write", "rename", "look"))
+        actor = self.random.choice(self.actors)
+        if kind == "put" or not self.there:
+            path = self.random.choice([*self.there, self.new(), self.new()])
+            self.there[path] = [self.data(), 0]
+            actor.put(path, self.there[path][0])
+            return
+        path = self.random.choice(list(self.there))
+        if kind == "read":
+            self.read(actor, path)
+        elif kind == "write":
+            self.there[path] = [self.data() + self.there[path][0], 0]
+            actor.write(path, "r+b", 0, self.there[path][0])
+        elif kind == "rename" and self.there[path][1] == 0:
+            # A name that its last reader does not know is found by housekeeping only, half a minute later.
+            target = self.new()
+            actor.rename(path, target)
+            self.there[target] = self.there.pop(path)
+        else:
+            actor.look(path)
+            self.compare(actor)
+
+    def new(self):
+        self.made += 1
+        return f"/counted/f{self.made}"
+
+    def data(self):
+        return self.random.randbytes(self.random.choice((1, 100, 5000, 70_000, 1_100_000)))
+
+    def read(self, actor, path):
+        content, readings = self.there[path]
+        if self.random.randrange(2):
+            assert actor.get(path) == content, path
+        else:
+            assert actor.part(path, 50, 5000) == content[50:5050], path
+        self.there[path][1] += 1
+        if readings + 1 == READINGS:
+            del self.there[path]
+            self.going.add(path)
+
+    def compare(self, actor):
+        """Are those that have been read gone? All others must be there, as they were written."""
+        found = {"/counted/" + name for name in actor.names("/counted")}
+        gone = found.isdisjoint(self.going)
+        assert found - self.going == set(self.there)
+        for path, (content, _) in self.there.items():
+            assert actor.size(path) == len(content), path
+        return gone
+
+    def await_gone(self):
+        end = time.monotonic() + 90
+        while not all([self.compare(actor) for actor in self.actors]):
+            assert time.monotonic() < end, f"still there: {self.going}"
+            time.sleep(0.2)
+
+
+def test_files_that_go_when_they_are_read(client, root, mounted, other):
+    rounds = int(os.environ.get("MODEL_ROUNDS", "400"))
+    seed = int(os.environ.get("MODEL_SEED") or random.randrange(10**6))
+    print(f"MODEL_SEED={seed} MODEL_ROUNDS={rounds}")
+    os.mkdir(f"{mounted}/counted")
+    os.setxattr(f"{mounted}/counted", "user.memefs.delete-after-reads", b"%d" % READINGS)
+    with memefs.Client() as one, memefs.Client() as two:
+        game = Counted(seed, [Local(mounted), Local(other), ByClient(one, root), ByClient(two, root)])
+        for _ in range(rounds):
+            game.turn()
+        game.await_gone()
+        assert len(game.going) > rounds / 20
+        time.sleep(1)  # nothing else goes
+        game.await_gone()
+        for path in list(game.there):
+            while path in game.there:
+                game.read(game.random.choice(game.actors), path)
+        game.await_gone()
+        assert not game.there
 
 
 if __name__ == "__main__":
