@@ -22,7 +22,8 @@ struct part {
 #define HINT_PREFIX "user.memefs."
 
 /* Asked for by name: files do not list what can't be set for them. */
-static const char *const hint_names[] = {"place", "ttl", "delete-after-reads", "pin", "stripe"};
+static const char *const hint_names[] = {"place", "ttl",    "delete-after-reads",
+                                         "pin",   "stripe", "replicas"};
 
 struct layout {
     char deployment[64];

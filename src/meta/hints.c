@@ -145,6 +145,21 @@ static void show_stripe(const struct mfs_attr *attr, char out[MFS_HINT_TEXT_MAX]
         snprintf(out, MFS_HINT_TEXT_MAX, "%uK", mfs_stripe_bytes(which) >> 10);
 }
 
+/* 1 is as without. */
+static int parse_replicas(const char *text, struct mfs_attr *attr)
+{
+    if (strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
+        return -EINVAL;
+    set_bits(attr, MFS_SET_REPLICAS, text[0] == '0' ? MFS_HINT_ALONE : 0);
+    return 0;
+}
+
+static void show_replicas(const struct mfs_attr *attr, char out[MFS_HINT_TEXT_MAX])
+{
+    if (attr->hints & MFS_HINT_ALONE)
+        snprintf(out, MFS_HINT_TEXT_MAX, "0");
+}
+
 /* --- all -------------------------------------------------------------------------------------- */
 
 static const struct mfs_hint_kind kinds[] = {
@@ -156,6 +171,9 @@ static const struct mfs_hint_kind kinds[] = {
     {MFS_XATTR_READS, MFS_SET_READS, "a number from 1 to 255",
      "is a directory's, for the files that are made in it; a file keeps what it was made with",
      parse_reads, show_reads},
+    {MFS_XATTR_REPLICAS, MFS_SET_REPLICAS, "0, or 1 as without it",
+     "a file has its data as it was made: set it for its directory, and make the file anew",
+     parse_replicas, show_replicas},
     {MFS_XATTR_PIN, MFS_SET_PIN, "1; to take it away, remove the attribute", NULL, parse_pin,
      show_pin},
     {MFS_XATTR_STRIPE, MFS_SET_STRIPE, "a size from 124K",

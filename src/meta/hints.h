@@ -10,11 +10,12 @@
 
 #define MFS_HINT_TEXT_MAX 32 /* bytes of a value, NUL included */
 
-#define MFS_XATTR_PLACE  "user.memefs.place"
-#define MFS_XATTR_TTL    "user.memefs.ttl"
-#define MFS_XATTR_READS  "user.memefs.delete-after-reads"
-#define MFS_XATTR_PIN    "user.memefs.pin"
-#define MFS_XATTR_STRIPE "user.memefs.stripe"
+#define MFS_XATTR_PLACE    "user.memefs.place"
+#define MFS_XATTR_TTL      "user.memefs.ttl"
+#define MFS_XATTR_READS    "user.memefs.delete-after-reads"
+#define MFS_XATTR_PIN      "user.memefs.pin"
+#define MFS_XATTR_REPLICAS "user.memefs.replicas"
+#define MFS_XATTR_STRIPE   "user.memefs.stripe"
 
 struct mfs_hint_kind {
     const char *name;  /* of the attribute */

@@ -295,6 +295,11 @@ int64_t mfs_store_contact_left(const struct mfs_store *store, int64_t within)
     return atomic_load(&store->contact_at) + within - mfs_clock_mono();
 }
 
+bool mfs_store_is_replicated(const struct mfs_store *store)
+{
+    return atomic_load(&store->replicated);
+}
+
 uint32_t mfs_store_era(struct mfs_store *store, uint32_t part)
 {
     uint32_t era;

@@ -131,6 +131,8 @@ bool mfs_store_lost(struct mfs_store *store, uint32_t node, int64_t at);
 /* Was the last contact with cm within so many ns, so that a failover would be known? Always, in a
  * deployment that has no replicas. Any thread, does not block. */
 bool mfs_store_in_contact(const struct mfs_store *store, int64_t within);
+/* Has each partition a replica in this deployment, or will it have one? Any thread. */
+bool mfs_store_is_replicated(const struct mfs_store *store);
 
 /* How long a writer that finds no memory should wait: opts.full_wait while the table says that
  * nodes can still come, otherwise 0. */

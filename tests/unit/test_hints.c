@@ -13,18 +13,20 @@
 #include <cmocka.h>
 
 #include "base/bytes.h"
+#include "base/ino.h"
 #include "cluster/table.h"
 #include "meta/hints.h"
 #include "meta/meta.h"
 #include "partition/protocol.h"
 #include "vfs_test.h"
 
-#define PLACE  MFS_XATTR_PLACE
-#define TTL    MFS_XATTR_TTL
-#define READS  MFS_XATTR_READS
-#define PIN    MFS_XATTR_PIN
-#define SIZE   MFS_XATTR_STRIPE
-#define NPARTS 3 /* of the fixture; here partition p is at node p */
+#define PLACE    MFS_XATTR_PLACE
+#define TTL      MFS_XATTR_TTL
+#define READS    MFS_XATTR_READS
+#define PIN      MFS_XATTR_PIN
+#define REPLICAS MFS_XATTR_REPLICAS
+#define SIZE     MFS_XATTR_STRIPE
+#define NPARTS   3 /* of the fixture; here partition p is at node p */
 
 /* The value as the attribute `name` shows it, once it has been set on a directory that has `had`.
  */
@@ -62,6 +64,7 @@ static void texts(void **state)
           "node:0x1"}},
         {TTL, {"1", "4294967295"}, {"0", "-1", "+1", "1.5", "1 ", "0x1", "4294967296", "1s"}},
         {READS, {"1", "2", "255"}, {"0", "-1", "+1", "1.5", "1 ", "0x1", "256", "two"}},
+        {REPLICAS, {"0"}, {"2", "-1", "00", "0 ", "no"}},
         {PIN, {"1"}, {"0", "2", "-1", "01", "1 ", "yes"}},
         {SIZE,
          {"124K", "252K", "508K", "1020K", "4092K"},
@@ -92,6 +95,8 @@ static void texts(void **state)
             assert_int_equal(parsed(name, longer, sizeof longer, (uint32_t)had, text), -EINVAL);
             assert_int_equal(parsed(name, NULL, 0, (uint32_t)had, text), -EINVAL);
         }
+    assert_int_equal(parsed(REPLICAS, "1", 1, UINT32_MAX, text), 0);
+    assert_string_equal(text, "");
     assert_int_equal(parsed(PLACE, "node:7", 6, 0, text), 0);
     assert_string_equal(text, "node:node-7");
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -223,12 +228,71 @@ static void of_directories(void **state)
     assert_int_equal(mfs_vfs_setxattr(a.vfs, dir, "user.memefs.x", "5", 1, 0, &root), -EINVAL);
 }
 
+static int set_replicas(struct client *c, uint64_t ino, const char *value, int flags)
+{
+    return mfs_vfs_setxattr(c->vfs, ino, REPLICAS, value, strlen(value), flags, &root);
+}
+
+static void has_replicas(struct client *c, uint64_t ino, const char *value)
+{
+    char text[16] = "";
+    ssize_t n = mfs_vfs_getxattr(c->vfs, ino, REPLICAS, text, sizeof text - 1);
+
+    assert_int_equal(n, value ? (ssize_t)strlen(value) : -ENODATA);
+    if (value)
+        assert_string_equal(text, value);
+}
+
+/* As cm says of a deployment with --replicas 1. */
+static void replicated(struct client *c)
+{
+    struct mfs_table *t = redis_fixture_table(vfs_redis);
+
+    assert_non_null(t);
+    t->epoch += 2;
+    t->replicated = true;
+    assert_int_equal(mfs_store_set_table(c->store, t), 0);
+}
+
 static uint64_t new_file(struct client *c, uint64_t dir, const char *name)
 {
     struct mfs_attr attr;
 
     assert_int_equal(mfs_vfs_mknod(c->vfs, dir, name, S_IFREG | 0600, 0, &root, &attr), 0);
     return attr.ino;
+}
+
+/* A file's number says it, and for ever. */
+static void without_replicas(void **state)
+{
+    uint64_t dir = new_dir(MFS_ROOT_INO, "d"), sub, file, plain;
+
+    (void)state;
+    assert_int_equal(set_replicas(&a, dir, "1", 0), -EINVAL);
+    replicated(&a);
+    replicated(&b);
+    assert_int_equal(set_replicas(&a, dir, "1", 0), 0);
+    has_replicas(&b, dir, NULL);
+    plain = new_file(&a, dir, "plain");
+    assert_int_equal(set_replicas(&a, dir, "0", XATTR_CREATE), 0);
+    assert_int_equal(set_replicas(&b, dir, "0", XATTR_CREATE), -EEXIST);
+    has_replicas(&b, dir, "0");
+    sub = new_dir(dir, "sub");
+    file = new_file(&b, sub, "file");
+    assert_int_equal(sub & MFS_INO_ALONE, 0);
+    assert_int_equal(plain & MFS_INO_ALONE, 0);
+    assert_int_equal(file & MFS_INO_ALONE, MFS_INO_ALONE);
+    has_replicas(&a, file, "0");
+    assert_int_equal(set_replicas(&b, sub, "1", 0), 0);
+    has_replicas(&a, sub, NULL);
+    assert_int_equal(new_file(&a, sub, "other") & MFS_INO_ALONE, 0);
+    assert_int_equal(set_replicas(&a, file, "0", 0), 0);
+    assert_int_equal(set_replicas(&a, file, "1", 0), -EOPNOTSUPP);
+    assert_int_equal(set_replicas(&a, plain, "1", 0), 0);
+    assert_int_equal(set_replicas(&a, plain, "0", 0), -EOPNOTSUPP);
+    assert_int_equal(mfs_vfs_removexattr(a.vfs, file, REPLICAS, NULL), -EOPNOTSUPP);
+    assert_int_equal(mfs_vfs_removexattr(a.vfs, dir, REPLICAS, NULL), 0);
+    has_replicas(&b, dir, NULL);
 }
 
 static int set_ttl(struct client *c, uint64_t dir, const char *value, int flags)
@@ -898,6 +962,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(readings_that_wait, setup_leased, teardown),
         cmocka_unit_test_setup_teardown(names_elsewhere, setup_leased, teardown),
         cmocka_unit_test_setup_teardown(of_directories, setup_apart, teardown),
+        cmocka_unit_test_setup_teardown(without_replicas, setup, teardown),
         cmocka_unit_test_setup_teardown(of_files, setup_apart, teardown),
         cmocka_unit_test_setup_teardown(full_nodes, setup_apart, teardown),
         cmocka_unit_test_setup_teardown(nodes_that_are_gone, setup_apart, teardown),

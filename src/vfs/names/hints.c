@@ -126,6 +126,10 @@ static int refuse_value(struct mfs_vfs *vfs, const struct mfs_hint_kind *kind, c
         list_nodes(nodes, mfs_store_nparts(vfs->store), names);
         free(nodes);
         snprintf(why, sizeof why, "is to be %s with one of %s", kind->right, names);
+    } else if (kind->set == MFS_SET_REPLICAS && !mfs_store_is_replicated(vfs->store)) {
+        snprintf(why, sizeof why,
+                 "is to be 0: this deployment has no replicas (they take "
+                 "cm start --replicas 1)");
     }
     return refuse(-EINVAL, kind->name, value, len, why);
 }
@@ -141,6 +145,8 @@ static int check(struct mfs_vfs *vfs, const struct mfs_hint_kind *kind, uint32_t
         return mfs_stripe_bytes(mfs_hint_stripe(hints)) > mfs_store_stripe_size(vfs->store)
                    ? -EINVAL
                    : 0;
+    if (kind->set == MFS_SET_REPLICAS)
+        return hints & MFS_HINT_ALONE || mfs_store_is_replicated(vfs->store) ? 0 : -EINVAL;
     if (kind->set != MFS_SET_PLACE || (hints & MFS_HINT_PLACE) != MFS_HINT_NODE)
         return 0;
     nodes = nodes_of(vfs);
@@ -152,7 +158,7 @@ static int check(struct mfs_vfs *vfs, const struct mfs_hint_kind *kind, uint32_t
 }
 
 /* What it has already may be set, also when that node has left: so it can be copied to where it has
- * the same. */
+ * the same. That it has a replica no attribute shows. */
 static int set_fixed(const struct mfs_hint_kind *kind, const struct mfs_attr *attr,
                      const struct mfs_attr *wanted, const void *value, size_t len, int flags)
 {
@@ -164,7 +170,7 @@ static int set_fixed(const struct mfs_hint_kind *kind, const struct mfs_attr *at
         return -EEXIST;
     if ((flags & XATTR_REPLACE) && had[0] == '\0')
         return -ENODATA;
-    if (had[0] != '\0' && strcmp(had, text) == 0)
+    if (strcmp(had, text) == 0 && (had[0] != '\0' || kind->set == MFS_SET_REPLICAS))
         return 0;
     return refuse(-EOPNOTSUPP, kind->name, value, len, kind->fixed);
 }
