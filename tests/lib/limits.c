@@ -1,13 +1,9 @@
 /* What programs do wrong: arguments out of range, files of another connection, a connection that
  * was forked, a process that is killed with locks or while it puts. Nothing may crash or hang, and
  * each says why. ctest: leaves timeout=240 */
-#include <signal.h>
 #include <sys/file.h>
-#include <sys/mman.h>
-#include <sys/statvfs.h>
-#include <sys/wait.h>
 
-#include "lib_check.h"
+#include "lib_putter.h"
 
 static struct memefs *fs;
 
@@ -140,74 +136,25 @@ static void test_killed(void)
 
 /* --- killed while it puts --------------------------------------------------------------------- */
 
-#define PUT ((size_t)64 << 20)
-#define STORED                                                                                     \
-    ((size_t)32 << 20) /* so much is read of it at least, some of this may be in the way */
-
-static int faulted;
-
-static void fault(int signal)
-{
-    ssize_t n = write(faulted, "", 1);
-
-    (void)signal;
-    (void)n;
-    for (;;)
-        pause();
-}
-
-/* It comes to bytes that may not be read, and stays there. */
-static void put_in_vain(int told)
-{
-    struct memefs *own = lib_connect();
-    char *buf = mmap(NULL, PUT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-    CHECK(buf != MAP_FAILED);
-    memset(buf, 'x', STORED);
-    OK(mprotect(buf + STORED, PUT - STORED, PROT_NONE));
-    faulted = told;
-    CHECK(signal(SIGSEGV, fault) != SIG_ERR);
-    memefs_put(own, "/putting/x", buf, PUT, 0);
-    fs_fail(__FILE__, __LINE__, "the put ended: %s", memefs_error());
-}
-
-static size_t used(void)
-{
-    struct statvfs space;
-
-    GOOD(memefs_statfs(fs, &space));
-    return (size_t)(space.f_blocks - space.f_bfree) * space.f_frsize;
-}
-
-/* What it was putting has no name. Returns what was used before. */
+/* What it was putting has no name. Returns what is used then. */
 static size_t kill_putting(void)
 {
-    size_t before = used();
-    int ready[2];
-    char byte;
-    pid_t pid;
-
     GOOD(memefs_mkdir(fs, "/putting", 0755));
-    OK(pipe(ready));
-    OK(pid = fork());
-    if (pid == 0)
-        put_in_vain(ready[1]);
-    OK(close(ready[1]));
-    EQUAL(1, read(ready[0], &byte, 1));
-    for (int i = 0; i < 50 && used() < before + STORED / 4; i++)
-        usleep(100000); /* stored in the background, mostly: how much is not certain */
-    OK(kill(pid, SIGKILL));
-    OK(waitpid(pid, NULL, 0));
+    lib_begin_put(fs, "/putting/x");
+    OK(kill(lib_putter.pid, SIGKILL));
+    OK(waitpid(lib_putter.pid, NULL, 0));
+    OK(close(lib_putter.go));
     GOOD(memefs_rmdir(fs, "/putting"));
-    return before;
+    sleep(2); /* figures are a second old at most */
+    return lib_used(fs);
 }
 
-/* Its session's life is over, and housekeeping comes to it. */
-static void test_freed(size_t before)
+/* Its session is over, and housekeeping comes to it. */
+static void test_freed(size_t held)
 {
-    for (int i = 0; i < 60 && used() >= before + STORED / 8; i++)
+    for (int i = 0; i < 60 && lib_used(fs) + LIB_STORED / 2 > held; i++)
         sleep(1);
-    CHECK(used() < before + STORED / 8);
+    CHECK(lib_used(fs) + LIB_STORED / 2 <= held);
 }
 
 /* --- random arguments ------------------------------------------------------------------------- */
@@ -359,7 +306,7 @@ static void test_random(void)
 
 int main(int argc, char **argv)
 {
-    size_t before;
+    size_t held;
 
     CHECK(argc > 1);
     OK(chdir(argv[1]));
@@ -368,9 +315,9 @@ int main(int argc, char **argv)
     test_lengths();
     test_other_connections();
     test_fork();
-    before = kill_putting();
+    held = kill_putting();
     test_killed();
-    test_freed(before);
+    test_freed(held);
     test_random();
     GOOD(memefs_disconnect(fs));
     return 0;
