@@ -5,10 +5,9 @@
 #include <string.h>
 
 #include "base/table.h"
-#include "meta/meta.h"
+#include "meta/cache/name_key.h"
 
-#define MOST    4096U
-#define KEY_MAX (8 + MFS_NAME_LEN_MAX)
+#define MOST 4096U
 
 struct dirname {
     uint64_t ino;
@@ -50,20 +49,11 @@ void mfs_dirnames_destroy(struct mfs_dirnames *d)
     free(d);
 }
 
-static size_t make_key(char key[KEY_MAX], uint64_t parent, const char *name)
-{
-    size_t len = strnlen(name, MFS_NAME_LEN_MAX);
-
-    memcpy(key, &parent, sizeof parent);
-    memcpy(key + sizeof parent, name, len);
-    return sizeof parent + len;
-}
-
 void mfs_dirnames_put(struct mfs_dirnames *d, uint64_t parent, const char *name, uint64_t ino,
                       int64_t asked)
 {
-    char key[KEY_MAX];
-    size_t len = make_key(key, parent, name);
+    char key[MFS_NAME_KEY_MAX];
+    size_t len = mfs_name_key(key, parent, name);
     struct dirname *n = malloc(sizeof *n + len), *old;
 
     if (!n)
@@ -86,8 +76,8 @@ void mfs_dirnames_put(struct mfs_dirnames *d, uint64_t parent, const char *name,
 bool mfs_dirnames_find(struct mfs_dirnames *d, uint64_t parent, const char *name, uint64_t *ino,
                        int64_t *asked)
 {
-    char key[KEY_MAX];
-    size_t len = make_key(key, parent, name);
+    char key[MFS_NAME_KEY_MAX];
+    size_t len = mfs_name_key(key, parent, name);
     struct dirname *n;
 
     pthread_mutex_lock(&d->mutex);

@@ -10,10 +10,9 @@
 #include <utlist.h>
 
 #include "meta/cache/filecache_impl.h"
+#include "meta/cache/name_key.h"
 
 #define MOST_DEFAULT 65536U
-
-#define KEY_MAX (8 + MFS_NAME_LEN_MAX)
 
 struct mfs_filecache *mfs_filecache_create(uint32_t most)
 {
@@ -83,15 +82,6 @@ void mfs_filecache_destroy(struct mfs_filecache *cache)
     free(cache);
 }
 
-static size_t make_key(char key[KEY_MAX], uint64_t parent, const char *name)
-{
-    size_t len = strnlen(name, MFS_NAME_LEN_MAX);
-
-    memcpy(key, &parent, sizeof parent);
-    memcpy(key + sizeof parent, name, len);
-    return sizeof parent + len;
-}
-
 struct file *mfs_filecache_find(struct mfs_filecache *cache, uint64_t ino)
 {
     struct file *f;
@@ -102,8 +92,8 @@ struct file *mfs_filecache_find(struct mfs_filecache *cache, uint64_t ino)
 
 static struct name *by_name(struct mfs_filecache *cache, uint64_t parent, const char *name)
 {
-    char key[KEY_MAX];
-    size_t len = make_key(key, parent, name);
+    char key[MFS_NAME_KEY_MAX];
+    size_t len = mfs_name_key(key, parent, name);
     struct name *n;
 
     HASH_FIND(hh, cache->names, key, len, n);
@@ -217,8 +207,8 @@ static void add_name(struct mfs_filecache *cache, uint64_t parent, const char *n
                      int64_t asked)
 {
     struct name *n = by_name(cache, parent, name);
-    char key[KEY_MAX];
-    size_t len = make_key(key, parent, name);
+    char key[MFS_NAME_KEY_MAX];
+    size_t len = mfs_name_key(key, parent, name);
     struct name *oldest;
 
     if (n && n->file == f)
