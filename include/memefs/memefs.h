@@ -398,7 +398,7 @@ int memefs_lost(struct memefs *fs, memefs_lost_fn *fn, void *arg);
  *     ino N
  *     size N                     bytes
  *     data_end N                 no byte at or beyond this offset is stored
- *     stripe_size N              bytes
+ *     stripe_size N              bytes, of this file's stripes
  *     partitions P
  *     step N
  *     p INDEX NODE HOST:PORT     one line each for the first MEMEFS_LAYOUT_CHUNK partitions
