@@ -2,11 +2,11 @@
 #ifndef MFS_STAGE_IMPL_H
 #define MFS_STAGE_IMPL_H
 
-#include <assert.h>
 #include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "stage/pool.h"
@@ -17,12 +17,18 @@
                            usual processors, and fewer are more requests */
 #define MFS_STAGE_PIECE ((uint64_t)64 << 20) /* of a large file, copied at a time */
 
-/* A key of tables. */
+/* A key of tables, of which each byte counts. */
 struct mfs_stage_inode {
     dev_t dev;
     ino_t ino;
 };
-static_assert(sizeof(struct mfs_stage_inode) == sizeof(dev_t) + sizeof(ino_t), "has no padding");
+
+static inline void mfs_stage_inode_init(struct mfs_stage_inode *key, dev_t dev, ino_t ino)
+{
+    memset(key, 0, sizeof *key);
+    key->dev = dev;
+    key->ino = ino;
+}
 
 struct mfs_stage_left;
 struct mfs_stage_links;

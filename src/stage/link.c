@@ -52,9 +52,10 @@ void mfs_stage_links_destroy(struct mfs_stage_links *l)
 
 static struct links_entry *find(struct mfs_stage_links *l, const struct stat *st)
 {
-    const struct mfs_stage_inode key = {st->st_dev, st->st_ino};
+    struct mfs_stage_inode key;
     struct links_entry *e;
 
+    mfs_stage_inode_init(&key, st->st_dev, st->st_ino);
     HASH_FIND(hh, l->table, &key, sizeof key, e);
     return e;
 }
@@ -143,7 +144,7 @@ bool mfs_stage_link_begin(struct mfs_stage_item *i, const struct stat *st)
     if (!e) {
         e = calloc(1, sizeof *e);
         if (e) { /* or it becomes a file of its own */
-            e->key = (struct mfs_stage_inode){st->st_dev, st->st_ino};
+            mfs_stage_inode_init(&e->key, st->st_dev, st->st_ino);
             HASH_ADD(hh, l->table, key, sizeof e->key, e);
             if (!e->hh.tbl)
                 free(e);

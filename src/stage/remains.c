@@ -156,13 +156,14 @@ static void add(struct mfs_stage_remains *r, const struct mfs_stage_inode *key, 
 
 void mfs_stage_remains_note(const struct mfs_stage_dir *d)
 {
-    const struct mfs_stage_inode key = {d->to_dev, d->to_ino};
     struct mfs_stage_remains *r = d->stage->remains;
+    struct mfs_stage_inode key;
     struct remains_dir *known;
     char path[PATH_MAX];
 
     if (!d->stage->plan->shared)
         return;
+    mfs_stage_inode_init(&key, d->to_dev, d->to_ino);
     mfs_stage_path(d, NULL, true, path, sizeof path);
     pthread_mutex_lock(&r->mutex);
     HASH_FIND(hh, r->table, &key, sizeof key, known);
