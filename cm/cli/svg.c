@@ -16,7 +16,7 @@
 #define TOP    44
 #define BOTTOM 28
 #define POINTS 86400 /* s that are looked back, at most */
-#define MIDDLE ((LEFT + WIDTH - RIGHT) / 2)
+#define MIDDLE ((LEFT + WIDTH - RIGHT) / 2.0)
 #define WORDS  24U /* characters of a stage's text beside its line: less than half of the width */
 
 static const char *const colors[] = {"#1f5fa8", "#a34f00", "#5c6570"};

@@ -48,8 +48,8 @@ struct mfs_admin_counts {
 };
 /* The same in two steps, so that many processes are asked before the first is waited for, and with
  * the counts where they are wanted. After `ask` has returned 0 the next call for this process is
- * `told`, which waits until the timeout after `ask`. *counts stays as it is when it was not asked
- * for, or the process does not tell, as it loads. */
+ * `told`, which waits until the timeout after `ask`. *counts (counts may be NULL) stays as it is
+ * when it was not asked for, or the process does not tell, as it loads. */
 int mfs_admin_ask(struct mfs_admin *admin, bool counts, struct mfs_err *err);
 int mfs_admin_told(struct mfs_admin *admin, struct mfs_admin_info *info,
                    struct mfs_admin_counts *counts, struct mfs_err *err);

@@ -125,7 +125,7 @@ static int take_counts(struct mfs_admin *admin, struct mfs_admin_counts *counts,
 
     if (!rc && mfs_reply_count(cmd.reply) != 3)
         rc = mfs_err_set(err, -EPROTO, "redis at %s: MGET gave no three", admin->name);
-    else if (!rc)
+    else if (!rc && counts)
         *counts = counts_of(cmd.reply);
     else if (!admin->conn->given_up)
         rc = 0;
