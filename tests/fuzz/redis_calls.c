@@ -7,7 +7,7 @@
 #include "redis_parts.h"
 
 #define FILTERS   4
-#define LOOKERS   2
+#define LOOKERS   4
 #define RANGE_MAX 1000000
 #define STRINGS   (1 << 3) /* classes of notifications */
 #define SETS      (1 << 5)
