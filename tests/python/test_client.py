@@ -259,6 +259,27 @@ def test_where_things_are(client, root):
     assert client.lost() == []
 
 
+def test_stripes_of_another_size(client, root, mounted, other):
+    """Both ways: by the library, and by a mount."""
+    client.makedirs(f"{root}/small")
+    client.setxattr(f"{root}/small", "user.memefs.stripe", b"128K")
+    assert os.getxattr(other / "small", "user.memefs.stripe") == b"124K"
+    content = os.urandom(3_000_000)
+    client.put(f"{root}/small/f", content)
+    (mounted / "small" / "g").write_bytes(content)
+    for name in "fg":
+        assert client.get(f"{root}/small/{name}") == content
+        assert (other / "small" / name).read_bytes() == content
+        pieces = client.layout(f"{root}/small/{name}")
+        assert sum(piece.length for piece in pieces) == len(content)
+        assert all(piece.offset % (124 << 10) == 0 for piece in pieces)
+        assert min(piece.length for piece in pieces[:-1]) < 1020 << 10
+    with client.open(f"{root}/small/f", "r+b") as f:
+        f.seek((124 << 10) - 2)
+        f.write(b"edge")
+    assert (other / "small" / "f").read_bytes()[(124 << 10) - 2 :][:4] == b"edge"
+
+
 def test_objects_that_go_when_they_are_read(client, root, mounted):
     client.mkdir(f"{root}/d")
     client.setxattr(f"{root}/d", "user.memefs.delete-after-reads", b"2")
