@@ -109,6 +109,20 @@ static int refuse_name(const char *name, const void *value, size_t len)
     return refuse(-EINVAL, name, value, len, why);
 }
 
+static void stripes_there_are(const struct mfs_vfs *vfs, const struct mfs_hint_kind *kind,
+                              char why[WHY_TEXT])
+{
+    uint32_t usual = mfs_store_stripe_size(vfs->store);
+
+    if (usual < mfs_stripe_bytes(1))
+        snprintf(why, WHY_TEXT,
+                 "the deployment's stripes have %uK, and no file can have smaller ones",
+                 usual >> 10);
+    else
+        snprintf(why, WHY_TEXT, "is to be %s to %uK, which the deployment's stripes have",
+                 kind->right, usual >> 10);
+}
+
 static int refuse_value(struct mfs_vfs *vfs, const struct mfs_hint_kind *kind, const void *value,
                         size_t len)
 {
@@ -117,8 +131,7 @@ static int refuse_value(struct mfs_vfs *vfs, const struct mfs_hint_kind *kind, c
 
     snprintf(why, sizeof why, "is to be %s", kind->right);
     if (kind->set == MFS_SET_STRIPE)
-        snprintf(why, sizeof why, "is to be %s to %uK, which the deployment's stripes have",
-                 kind->right, mfs_store_stripe_size(vfs->store) >> 10);
+        stripes_there_are(vfs, kind, why);
     if (kind->set == MFS_SET_PLACE) {
         nodes = nodes_of(vfs);
         if (nodes == NULL)
