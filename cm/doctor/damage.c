@@ -1,6 +1,6 @@
 /* Files of which data were lost when a process died. To count them takes a look through all that is
- * stored, so it is done only where an event tells of a loss, by `memefs lost`, for a bounded time.
- */
+ * stored, so it is done only where an event tells of a loss, or there may have been one, by `memefs
+ * lost`, for a bounded time. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,8 +22,14 @@ static bool is_loss(const struct mfs_event *e)
 
 enum loss { NONE, MAYBE, CERTAIN };
 
-/* Has anything been lost since the deployment began? Maybe, when the first events are not there any
- * more, or were never here, as cm came from another machine. */
+/* A replica may lack bytes (decisions/0046). */
+static bool may_be_loss(const struct mfs_event *e, bool first)
+{
+    return (first && strcmp(e->what, MFS_PHASE_STARTING) != 0) || !strcmp(e->what, "failed-over");
+}
+
+/* Has anything been lost since the deployment began? Maybe, when a replica has taken over; when the
+ * first events are not there any more, or were never here, as cm came from another machine. */
 static enum loss find_loss(const struct mfs_doctor_case *c)
 {
     enum loss loss = NONE;
@@ -35,7 +41,7 @@ static enum loss find_loss(const struct mfs_doctor_case *c)
     if (rc)
         return MAYBE;
     while (loss != CERTAIN && (rc = mfs_event_reader_next(r, &e)) > 0) {
-        if (first && strcmp(e.what, MFS_PHASE_STARTING) != 0)
+        if (may_be_loss(&e, first))
             loss = MAYBE;
         if (is_loss(&e))
             loss = CERTAIN;
@@ -56,9 +62,7 @@ static void say_uncounted(struct mfs_doctor_case *c, enum loss loss)
             seconds);
     else
         mfs_doctor_add(c->d, MFS_DOCTOR_OK, CHECK,
-                       "no loss is known; the first events are gone, and a look for damaged files "
-                       "takes more than %d s",
-                       seconds);
+                       "no loss is known; a look for damaged files takes more than %d s", seconds);
     mfs_doctor_advise(c->d, "memefs lost%s lists them", c->which);
 }
 

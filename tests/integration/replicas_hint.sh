@@ -174,6 +174,8 @@ memefs_lost --json >"$T/lost" || true
 for name in $names; do
     says "/scratch/${name%:*}\b" <"$T/lost" || fail "memefs lost does not tell of $name: $(cat "$T/lost")"
 done
+cm_ doctor >"$T/doctor" 2>&1 || true # other things may be wrong
+says "^warn  damaged files: $damaged;" <"$T/doctor" || fail "doctor does not tell of $damaged files: $(grep damaged "$T/doctor")"
 ! grep /kept/ "$T/lost" || fail "files with replicas are lost"
 
 say "what is lost is refused, removed, cut, and made anew"
