@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # --replicas 1, and files of which no replica is wanted (user.memefs.replicas=0): what replicas get of them, moves that bring
 # all of it, and a node that dies: right bytes or EIO, never others, and everything else is whole (decisions/0046).
-# ctest: slow timeout=300
+# ctest: timeout=300
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 # shellcheck source=tests/support/replicas.sh

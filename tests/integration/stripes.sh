@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Files with stripes of their own size, with two mounts: written at random and read back, cut, moved over each other, saved,
 # moved to another node while they are written, lost with a process, and removed with all of their keys.
-# ctest: slow waits timeout=240
+# ctest: waits timeout=240
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/harness.sh"
 ALLOW_LOG='partition|session|disconnected|expired|lost|leases|unreachable|connect'
