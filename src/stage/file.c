@@ -101,7 +101,9 @@ static int finish(struct mfs_stage_file *f)
     return rc;
 }
 
-/* Pieces of a large file are there for a later run, unless they are of something that is gone. */
+/* Pieces of a large file are there for a later run, unless they are of something that is gone, or
+ * what an earlier run has left can't be gone on with: a stripe that was lost with its process takes
+ * no part of one, and two pieces may have parts of it. */
 static void conclude(struct mfs_stage_file *f)
 {
     struct mfs_stage_dir *d = f->item->dir;
@@ -112,8 +114,8 @@ static void conclude(struct mfs_stage_file *f)
         rc = finish(f);
     if (!rc)
         mfs_stage_tally_add(d->stage->tally, MFS_STAGE_FILES, 1);
-    keeps = rc == -EALREADY ||
-            (f->record.n && rc != -ESTALE && rc != -ENODATA && rc != -EUCLEAN && rc != -ENOSPC);
+    keeps = rc == -EALREADY || (f->record.n && rc != -ESTALE && rc != -ENODATA && rc != -EUCLEAN &&
+                                rc != -ENOSPC && !(f->resumed && rc == -EIO));
     if (rc && !keeps)
         unlinkat(d->to, f->temporary, 0);
     end(f, !rc);

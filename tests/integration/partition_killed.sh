@@ -170,6 +170,23 @@ cat "$MNT0"/read/* >/dev/null 2>&1 || true # what the process had is lost
 are_read() { [ "$(find "$MNT1/read" -type f)" = "$MNT1/read/now" ]; } # which is empty
 must_happen 60 are_read
 
+say "a large file is staged in the end, though a process has lost a stripe of two pieces of it"
+head -c 150000000 /dev/urandom >"$T/large"
+mkdir "$MNT0/staged"
+memefs stage-in --jobs 2 "$T/large" "$MNT0/staged" >/dev/null 2>&1 &
+stage=$!
+until gone "$stage" || [ -n "$(getfattr -n user.memefs-stage "$MNT0/staged"/.memefs-stage.* 2>/dev/null)" ]; do :; done
+kill -KILL "$stage" 2>/dev/null || true
+wait "$stage" 2>/dev/null || true
+for file in "$MNT0/staged"/.memefs-stage.*[0-9a-f]; do
+    [ -e "$file" ] || continue # it was faster
+    lost=$(memefs layout --json "$file" | jq '.stripes[64].partition') # 64 MiB are in it
+    redis_kill "$lost"
+done
+is_staged() { timeout 60 memefs stage-in "$T/large" "$MNT0/staged"; }
+must_happen 60 is_staged
+cmp "$T/large" "$MNT1/staged/large" || fail "what was staged"
+
 say "a partition that can't be asked is named, and what others have lost is listed"
 read -r lm _ <"$STATE/node-1/lm.pid"
 kill -STOP "$lm"
