@@ -131,12 +131,12 @@ enum mfs_effect { MFS_EFFECTS(MFS_EFFECT_NAME) MFS_NEFFECTS };
 
 /* Those for others: Local Managers, and the process that a replica follows (slost). */
 #define MFS_OTHER_COMMANDS(EACH)                                                                   \
+    EACH(slost, 3, 0, CHANGES)                                                                     \
     EACH(format, 7, 0, FORMATS)                                                                    \
     EACH(journal, 1, 0, MANAGES)                                                                   \
     EACH(term, 1, 0, TERMS)                                                                        \
     EACH(term_consent, 1, 0, TERMS)                                                                \
     EACH(term_withdraw, 1, 0, TERMS)                                                               \
-    EACH(slost, 3, 0, CHANGES)                                                                     \
     EACH(term_over, 1, 0, TERMS)                                                                   \
     EACH(prove, 1, 0, PROVES)
 

@@ -10,8 +10,8 @@
  *   T txn         outcome of a rename across partitions
  *   Z sid         a client's session (string with a time to live)
  *   W sid owner   what an owner of fcntl locks waits for (string with a time to live; partition 0)
- *   #name         one per partition: #super #seq #freed #orphans #reap #intents #sessions #tidy,
- * and #nothing never
+ *   #name         one per partition: #super #seq #freed #orphans #reap #intents #sessions #tidy
+ * #ttl #reads #losses, and #nothing never
  *
  * docs/design/metadata.md tells what is in each and in which order they change. */
 #ifndef MFS_STORE_KEYS_H

@@ -340,6 +340,9 @@ static void only_bytes_of_stripes_are_changed(void **state)
                                         "mfs_here FLUSHALL a b",
                                         "mfs_here mfs_here SET S0 x",
                                         "mfs_here mfs_strim S0 1 2",
+                                        "mfs_here SET #seq 5",
+                                        "mfs_here SETRANGE I0 0 x",
+                                        "mfs_slost #seq 1",
                                         "mfs_slost S0",
                                         "mfs_slost S0 -1"};
 

@@ -80,6 +80,23 @@ static bool is_over(const struct look *look, uint64_t ino, const struct mfs_repl
            (look->reads || attr->ctime.tv_sec < look->before);
 }
 
+/* What removes a name sees whether the file has changed since only if its inode is in the same
+ * partition; of others it is asked once more, so that what has changed while the names before it
+ * went is seen. */
+static bool is_still_over(const struct look *look, struct mfs_cmd *cmd, const struct mfs_dirent *e,
+                          struct mfs_attr *attr)
+{
+    uint32_t part = mfs_placement_entry(look->dir, e->name, strlen(e->name), look->meta->nparts);
+
+    if (cmd->rc != 0 || !is_over(look, e->ino, cmd->reply, attr))
+        return false;
+    if (part == cmd->part)
+        return true;
+    mfs_cmds_fini(cmd, 1);
+    mfs_store_exec(look->meta->store, cmd, 1);
+    return cmd->rc == 0 && is_over(look, e->ino, cmd->reply, attr);
+}
+
 static void remove_some(struct look *look, struct records *r)
 {
     mfs_store_exec(look->meta->store, r->cmds, r->n);
@@ -87,7 +104,7 @@ static void remove_some(struct look *look, struct records *r)
         struct mfs_dirent e = mfs_listing_at(look->listing, r->at[i]);
         struct mfs_attr attr;
 
-        if (r->cmds[i].rc == 0 && is_over(look, e.ino, r->cmds[i].reply, &attr) &&
+        if (is_still_over(look, &r->cmds[i], &e, &attr) &&
             mfs_meta_unlink_seen(look->meta, look->dir, e.name, &attr) == 0)
             look->removed++;
     }

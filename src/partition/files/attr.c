@@ -54,7 +54,6 @@ static void set_mtime(const struct mfs_request *r, struct mfs_inode *i)
 static void set_hint(const struct mfs_request *r, struct mfs_inode *i, int64_t mask)
 {
     uint32_t hints = (uint32_t)mfs_request_int(r, HINTS), now = mfs_rec_u32(i->rec, MFS_REC_RDEV);
-
     uint32_t bits = mfs_set_bits(mask);
 
     mfs_rec_put_u32(i->rec, MFS_REC_RDEV, (now & ~bits) | (hints & bits));

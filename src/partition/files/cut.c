@@ -13,7 +13,7 @@
 
 /* ---- stripes --------------------------------------------------------------------------------- */
 
-static int64_t length_of(struct RedisModuleCtx *ctx, struct RedisModuleKey *stripe)
+int64_t mfs_stripe_length(struct RedisModuleCtx *ctx, struct RedisModuleKey *stripe)
 {
     int64_t lost = mfs_lost_bytes(ctx, stripe);
 
@@ -35,7 +35,7 @@ struct mfs_cut mfs_stripe_cut(struct RedisModuleCtx *ctx, struct RedisModuleKey 
                               int64_t keep)
 {
     bool lost = mfs_lost_bytes(ctx, stripe) >= 0;
-    struct mfs_cut c = {.old = length_of(ctx, stripe)};
+    struct mfs_cut c = {.old = mfs_stripe_length(ctx, stripe)};
 
     c.now = c.old < keep ? c.old : keep;
     if (keep == 0)
@@ -90,7 +90,7 @@ int mfs_command_szero(const struct mfs_request *r)
     if (off < 0 || len < 0)
         return mfs_request_fail(r, EINVAL, "not of a stripe");
     stripe = mfs_redis.OpenKey(r->ctx, r->argv[1], MFS_REDIS_WRITE);
-    c.old = c.now = length_of(r->ctx, stripe);
+    c.old = c.now = mfs_stripe_length(r->ctx, stripe);
     if (off < c.old && len >= c.old - off)
         c = mfs_stripe_cut(r->ctx, stripe, off);
     else if (off < c.old && mfs_redis.KeyType(stripe) == MFS_REDIS_STRING)
@@ -108,7 +108,7 @@ int mfs_command_sdel(const struct mfs_request *r)
     for (int i = 1; i < r->argc; i++) {
         struct RedisModuleKey *stripe = mfs_redis.OpenKey(r->ctx, r->argv[i], MFS_REDIS_WRITE);
 
-        freed += length_of(r->ctx, stripe);
+        freed += mfs_stripe_length(r->ctx, stripe);
         mfs_key_delete(stripe);
         mfs_key_close(stripe);
     }

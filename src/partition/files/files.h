@@ -29,6 +29,9 @@ struct mfs_commit {
 int mfs_commit_run(struct RedisModuleCtx *ctx, const struct mfs_commit *c, struct mfs_answer *a,
                    const char **why);
 
+/* How many bytes a stripe has here, or had before they were lost. */
+int64_t mfs_stripe_length(struct RedisModuleCtx *ctx, struct RedisModuleKey *stripe);
+
 /* The value of a stripe ends after `keep` bytes at the latest; its old and its new length. What is
  * left of a lost one stays lost. */
 struct mfs_cut {

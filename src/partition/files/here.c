@@ -63,14 +63,18 @@ static change_fn *find(const struct mfs_request *r)
     return NULL;
 }
 
-static int64_t length_of(const struct mfs_request *r, struct RedisModuleString *name)
+/* Of anything else the replica would lose what it has. */
+static bool is_stripe(struct mfs_span key)
 {
-    struct RedisModuleKey *key = mfs_redis.OpenKey(r->ctx, name, MFS_REDIS_READ);
-    bool is = key && mfs_redis.KeyType(key) == MFS_REDIS_STRING;
-    int64_t n = is ? (int64_t)mfs_redis.ValueLength(key) : 0;
+    return key.n > 0 && key.p[0] == 'S';
+}
 
+static void tell_replica(struct RedisModuleCtx *ctx, struct RedisModuleString *name)
+{
+    struct RedisModuleKey *key = mfs_redis.OpenKey(ctx, name, MFS_REDIS_READ);
+
+    mfs_redis.Replicate(ctx, "mfs_slost", "sl", name, (long long)mfs_stripe_length(ctx, key));
     mfs_key_close(key);
-    return n;
 }
 
 /* mfs_here COMMAND key …: what SET key bytes, SETRANGE key off bytes or mfs_sput answers. */
@@ -79,13 +83,12 @@ int mfs_command_here(const struct mfs_request *r)
     const struct mfs_request change = {r->ctx, r->argv + 1, r->argc - 1};
     change_fn *run = find(&change);
 
-    if (!run)
+    if (!run || !is_stripe(mfs_request_arg(&change, 1)))
         return mfs_request_fail(r, EINVAL, "not a change of a stripe's bytes");
     if (!run(&change))
         return MFS_REDIS_OK;
     if (mfs_term_follower_is_replica())
-        mfs_redis.Replicate(r->ctx, "mfs_slost", "sl", change.argv[1],
-                            (long long)length_of(r, change.argv[1]));
+        tell_replica(r->ctx, change.argv[1]);
     else
         mfs_redis.ReplicateVerbatim(r->ctx);
     return MFS_REDIS_OK;
@@ -97,7 +100,7 @@ int mfs_command_slost(const struct mfs_request *r)
     int64_t bytes = mfs_request_int(r, 2);
     struct RedisModuleKey *stripe;
 
-    if (bytes < 0)
+    if (bytes < 0 || !is_stripe(mfs_request_arg(r, 1)))
         return mfs_request_fail(r, EINVAL, "not of a stripe");
     stripe = mfs_redis.OpenKey(r->ctx, r->argv[1], MFS_REDIS_WRITE);
     if (!bytes)
