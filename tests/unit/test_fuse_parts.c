@@ -88,12 +88,28 @@ static void test_bounds(void **state)
     mfs_parts_destroy(p);
 }
 
+static void test_closed(void **state)
+{
+    const struct mfs_parts_of other = {.file = 2, .id = 7, .uid = 1000};
+    struct mfs_parts *p = mfs_parts_create();
+
+    (void)state;
+    assert_int_equal(mfs_parts_add(p, &one, 0, "gone", 4), 0);
+    assert_int_equal(mfs_parts_add(p, &other, 0, "stays", 5), 0);
+    mfs_parts_drop(p, one.file);
+    assert_null(mfs_parts_take(p, &one, 4));
+    assert_int_equal(mfs_parts_add(p, &one, 4, "more", 4), -EAGAIN);
+    is(p, &other, "stays");
+    mfs_parts_destroy(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_in_order),
         cmocka_unit_test(test_of_one_sender),
         cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_closed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

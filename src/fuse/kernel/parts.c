@@ -107,3 +107,14 @@ char *mfs_parts_take(struct mfs_parts *p, const struct mfs_parts_of *of, uint64_
     pthread_mutex_unlock(&p->mutex);
     return bytes;
 }
+
+void mfs_parts_drop(struct mfs_parts *p, uint64_t file)
+{
+    pthread_mutex_lock(&p->mutex);
+    for (unsigned i = 0; i < FILES; i++)
+        if (p->content[i].bytes != NULL && p->content[i].of.file == file) {
+            free(p->content[i].bytes);
+            p->content[i] = (struct content){0};
+        }
+    pthread_mutex_unlock(&p->mutex);
+}

@@ -28,4 +28,7 @@ int mfs_parts_add(struct mfs_parts *p, const struct mfs_parts_of *of, uint64_t a
  * none, or not so many bytes. */
 char *mfs_parts_take(struct mfs_parts *p, const struct mfs_parts_of *of, uint64_t len);
 
+/* Those that have come by that open file, which is closed. */
+void mfs_parts_drop(struct mfs_parts *p, uint64_t file);
+
 #endif

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "data/readahead/readahead.h"
+#include "fuse/kernel/parts.h"
 #include "fuse/mount/device.h"
 #include "fuse/ops/ops.h"
 
@@ -303,8 +304,13 @@ void mfs_op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file
 
 void mfs_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-    mfs_op_begin(req, MFS_OP_RELEASE);
+    const struct mfs_fuse *m = mfs_op_begin(req, MFS_OP_RELEASE);
+    uid_t uid;
+    gid_t gid;
+
     (void)ino;
+    if (mfs_vfs_made_in(mfs_op_file(fi), &uid, &gid) != 0)
+        mfs_parts_drop(m->parts, fi->fh);
     mfs_vfs_release(mfs_op_file(fi));
     fuse_reply_err(req, 0);
 }
