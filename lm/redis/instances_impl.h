@@ -35,6 +35,7 @@ struct mfs_instances {
     uint64_t moved;    /* bytes that usage changed by since the last look, up and down */
     int64_t looked_at; /* the last regular look; those in between are for the limits alone */
     bool regular;      /* this is one */
+    unsigned looks;    /* so far */
     uint64_t net_in, net_out, commands, out_of_memory;
     struct mfs_instance *member;
     size_t n;

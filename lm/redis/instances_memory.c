@@ -127,12 +127,16 @@ static void give_back(struct mfs_instances *f, struct mfs_instance *m)
         lose_contact(m, &err);
 }
 
-/* Its counts, too, but not those of a copy: what that has is another one's, or not yet whole. */
-static void ask(struct mfs_instances *f, struct mfs_instance *m)
+/* Its counts, too, but not those of a copy: what that has is another one's, or not yet whole. One
+ * that did not answer the last time may cost CALL_LIMIT: it has to wait for another look when
+ * others have cost as much in this one (`until`). */
+static void ask(struct mfs_instances *f, struct mfs_instance *m, int64_t until)
 {
     struct mfs_err err = {0};
 
     m->asked = false;
+    if (m->silent && mfs_clock_mono() >= until)
+        return;
     if (m->missed++ >= PATIENCE && m->missed % RARELY)
         return;
     if (connect_member(m))
@@ -168,11 +172,15 @@ static void take_answer(struct mfs_instances *f, struct mfs_instance *m)
 }
 
 /* All are asked before the first is waited for: they answer at the same time, and those that hang
- * cost CALL_LIMIT together. */
+ * cost CALL_LIMIT together, and as much again for the connections that were lost with them. Each
+ * look begins with another one, so that each comes to be connected. */
 static void look(struct mfs_instances *f)
 {
+    int64_t until = mfs_clock_mono() + CALL_LIMIT;
+    size_t first = f->n ? f->looks++ % f->n : 0;
+
     for (size_t i = 0; i < f->n; i++)
-        ask(f, &f->member[i]);
+        ask(f, &f->member[(first + i) % f->n], until);
     for (size_t i = 0; i < f->n; i++)
         take_answer(f, &f->member[i]);
 }

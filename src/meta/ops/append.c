@@ -18,7 +18,6 @@ static bool likely_small(struct mfs_meta *meta, uint64_t ino, size_t len)
 {
     struct mfs_hint *hint = &meta->hints[ino % MFS_HINTS];
     uint64_t size = hint->ino == ino ? hint->size : 0;
-
     uint32_t stripe_size = mfs_store_stripe_of(meta->store, ino);
 
     return len <= stripe_size && size <= stripe_size - len;
