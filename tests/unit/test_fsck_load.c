@@ -1,6 +1,6 @@
 /* No false alarm: clients create, write, rename, link, unlink and remove all the time, and memefs
- * fsck, again and again, finds nothing. MFS_SEED=n and MFS_ROUNDS=n repeat and lengthen it (else 40
- * s). ctest: release timeout=150 long=45 */
+ * fsck, again and again, finds nothing. MFS_SEED=n and MFS_ROUNDS=n repeat and lengthen it (else 20
+ * s). ctest: release timeout=130 long=25 */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -206,7 +206,7 @@ static void test_load(void **state)
     const char *seed = getenv("MFS_SEED"), *rounds = getenv("MFS_ROUNDS");
     uint64_t first = seed ? strtoull(seed, NULL, 10) : (uint64_t)time(NULL);
     unsigned done = 0, most = rounds ? (unsigned)atoi(rounds) : UINT32_MAX;
-    int64_t until = mfs_clock_mono() + (rounds ? 10000 : 40) * MFS_SEC;
+    int64_t until = mfs_clock_mono() + (rounds ? 10000 : 20) * MFS_SEC;
     struct worker w[THREADS] = {0};
 
     (void)state;
