@@ -45,6 +45,12 @@ static inline uint32_t mfs_stripe_bytes(unsigned which)
     return (65536U << which) - 4096U;
 }
 
+/* … or, for 0, the deployment's, which are `usual`. */
+static inline int64_t mfs_stripe_size(unsigned which, int64_t usual)
+{
+    return which ? (int64_t)mfs_stripe_bytes(which) : usual;
+}
+
 /* Which of them its stripes have; 0: the deployment's. */
 static inline unsigned mfs_ino_stripe(uint64_t ino)
 {
@@ -54,9 +60,7 @@ static inline unsigned mfs_ino_stripe(uint64_t ino)
 /* Bytes of its stripes, where the deployment's are `usual`. */
 static inline uint32_t mfs_ino_stripe_size(uint64_t ino, uint32_t usual)
 {
-    unsigned which = mfs_ino_stripe(ino);
-
-    return which ? mfs_stripe_bytes(which) : usual;
+    return (uint32_t)mfs_stripe_size(mfs_ino_stripe(ino), usual);
 }
 
 static inline uint32_t mfs_ino_home(uint64_t ino)

@@ -108,9 +108,7 @@ bool mfs_inode_is_here(struct mfs_span ino, struct mfs_span here)
 
 int64_t mfs_inode_stripe_size(struct mfs_span ino, int64_t usual)
 {
-    unsigned which = ino.n >= 8 ? mfs_ino_stripe(mfs_get_be64(ino.p)) : 0;
-
-    return which ? mfs_stripe_bytes(which) : usual;
+    return mfs_stripe_size(ino.n >= 8 ? mfs_ino_stripe(mfs_get_be64(ino.p)) : 0, usual);
 }
 
 /* What is behind the count stays (mfs_reopen in upkeep/sessions.c). */

@@ -92,17 +92,7 @@ static int replace(const struct mfs_request *r, struct RedisModuleKey *shard, st
     return mfs_answer_send(&gone, r->ctx);
 }
 
-/* Bytes of the new file's stripe 0. */
-static uint64_t stripe_size(const struct mfs_request *r, struct mfs_span record)
-{
-    unsigned which = mfs_hint_stripe(mfs_rec_u32(record.p, MFS_REC_RDEV));
-    int64_t usual = mfs_request_int(r, STRIPE);
-
-    if (which)
-        return mfs_stripe_bytes(which);
-    return usual > 0 ? (uint64_t)usual : 0;
-}
-
+/* All of the content goes into stripe 0. */
 static bool is_good(const struct mfs_request *r)
 {
     struct mfs_span record = mfs_request_arg(r, RECORD);
@@ -111,7 +101,9 @@ static bool is_good(const struct mfs_request *r)
            mfs_rec_u32(record.p, MFS_REC_MODE) >> 12 == MFS_TYPE_FILE &&
            mfs_request_arg(r, HERE).n == 2 && mfs_request_arg(r, HOW).n > 0 &&
            mfs_request_arg(r, TIME).n == MFS_TIME_LEN &&
-           mfs_request_arg(r, CONTENT).n <= stripe_size(r, record) &&
+           (int64_t)mfs_request_arg(r, CONTENT).n <=
+               mfs_stripe_size(mfs_hint_stripe(mfs_rec_u32(record.p, MFS_REC_RDEV)),
+                               mfs_request_int(r, STRIPE)) &&
            mfs_rec_i64(record.p, MFS_REC_SIZE) == (int64_t)mfs_request_arg(r, CONTENT).n &&
            mfs_rec_i64(record.p, MFS_REC_END) == (int64_t)mfs_request_arg(r, CONTENT).n;
 }
